@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_SNIB_H
+#define SNIB_SNIB_H
+
+/*
+ * snib: distributed locks. This header includes all others. Conventions of all of them:
+ *
+ * - Calls answer an int: positive or zero is an answer, negative an error (snib/error.h).
+ * - Durations are milliseconds in int64_t and end in _ms. Times inside a struct say which clock they count on.
+ * - Structs that the caller fills begin with `size`; set it with the _INIT macro. Zero in any other field means default. Fields are only ever
+ *   added at the end; a struct longer than the library knows is refused unless its tail is zero.
+ * - Output parameters come last, begin with ret_ and are written on success only. `err` may always be NULL.
+ * - The library never prints, exits, logs, installs signal handlers or changes the locale. All its descriptors are close-on-exec.
+ * - After fork() every handle is inert in the child; see snib/client.h.
+ */
+
+#include <snib/client.h>
+#include <snib/error.h>
+#include <snib/grant.h>
+#include <snib/lock.h>
+#include <snib/version.h>
+
+#endif

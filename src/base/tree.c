@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The treap of base/tree.h: a binary search tree that is a heap by random priority, so its expected depth is logarithmic whatever order
+ * the keys come in. Not thread-safe; invariant: parent links mirror child links, a parent's priority is not less than its children's.
+ * R. Seidel, C. Aragon, "Randomized Search Trees", Algorithmica 16 (1996).
+ */
+
+#include "base/tree.h"
+#include "base/assert.h"
+
+void snib__tree_init(struct snib__tree *t, snib__tree_compare *compare)
+{
+        t->root = NULL;
+        t->compare = compare;
+        t->seed = 2463534242U;
+        t->count = 0;
+}
+
+/* Marsaglia's xorshift32; never 0. */
+static uint32_t draw(struct snib__tree *t)
+{
+        t->seed ^= t->seed << 13;
+        t->seed ^= t->seed >> 17;
+        t->seed ^= t->seed << 5;
+        return t->seed;
+}
+
+static struct snib__tree_node **slot_of(struct snib__tree *t, struct snib__tree_node *n)
+{
+        if (!n->parent)
+                return &t->root;
+        return &n->parent->child[n->parent->child[1] == n];
+}
+
+/* Lifts n above its parent. */
+static void rotate_up(struct snib__tree *t, struct snib__tree_node *n)
+{
+        struct snib__tree_node *p = n->parent;
+        int side = p->child[1] == n;
+        struct snib__tree_node *inner = n->child[!side];
+
+        *slot_of(t, p) = n;
+        n->parent = p->parent;
+        n->child[!side] = p;
+        p->parent = n;
+        p->child[side] = inner;
+        if (inner)
+                inner->parent = p;
+}
+
+void snib__tree_add(struct snib__tree *t, struct snib__tree_node *n)
+{
+        struct snib__tree_node **slot = &t->root;
+        struct snib__tree_node *parent = NULL;
+
+        snib__assert(!snib__tree_linked(n));
+        while (*slot) {
+                parent = *slot;
+                slot = &parent->child[t->compare(n, parent) >= 0];
+        }
+        n->parent = parent;
+        n->child[0] = n->child[1] = NULL;
+        n->priority = draw(t);
+        *slot = n;
+        while (n->parent && n->parent->priority < n->priority)
+                rotate_up(t, n);
+        t->count++;
+}
+
+void snib__tree_remove(struct snib__tree *t, struct snib__tree_node *n)
+{
+        if (!snib__tree_linked(n))
+                return;
+        while (n->child[0] && n->child[1])
+                rotate_up(t, n->child[n->child[0]->priority < n->child[1]->priority]);
+
+        struct snib__tree_node *only = n->child[0] ? n->child[0] : n->child[1];
+        *slot_of(t, n) = only;
+        if (only)
+                only->parent = n->parent;
+        n->parent = n->child[0] = n->child[1] = NULL;
+        n->priority = 0;
+        snib__assert(t->count > 0);
+        t->count--;
+}
+
+struct snib__tree_node *snib__tree_first(const struct snib__tree *t)
+{
+        struct snib__tree_node *n = t->root;
+
+        while (n && n->child[0])
+                n = n->child[0];
+        return n;
+}
+
+struct snib__tree_node *snib__tree_next(const struct snib__tree_node *n)
+{
+        if (n->child[1]) {
+                n = n->child[1];
+                while (n->child[0])
+                        n = n->child[0];
+                return (struct snib__tree_node *)n;
+        }
+        while (n->parent && n->parent->child[1] == n)
+                n = n->parent;
+        return n->parent;
+}
+
+struct snib__tree_node *snib__tree_seek(const struct snib__tree *t, const struct snib__tree_node *key)
+{
+        struct snib__tree_node *n = t->root, *best = NULL;
+
+        while (n) {
+                if (t->compare(n, key) < 0) {
+                        n = n->child[1];
+                } else {
+                        best = n;
+                        n = n->child[0];
+                }
+        }
+        return best;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_BASE_TREE_H
+#define SNIB_BASE_TREE_H
+
+/*
+ * An intrusive ordered tree (treap): the library's only map and its only timer queue. Nodes live in the caller's structs, so
+ * adding never fails and never allocates. Keys are compared by the tree's function; equal keys are allowed, the later one comes after. The priorities
+ * come from a per-tree generator with a fixed start, so a run is reproducible.
+ */
+
+#include "base/list.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct snib__tree_node {
+        struct snib__tree_node *parent;
+        struct snib__tree_node *child[2];
+        uint32_t priority; /* 0: not in a tree */
+};
+
+/* < 0, 0, > 0 like memcmp. */
+typedef int snib__tree_compare(const struct snib__tree_node *a, const struct snib__tree_node *b);
+
+struct snib__tree {
+        struct snib__tree_node *root;
+        snib__tree_compare *compare;
+        uint32_t seed;
+        uint32_t count;
+};
+
+void snib__tree_init(struct snib__tree *t, snib__tree_compare *compare);
+
+/* The node must not be in a tree. */
+void snib__tree_add(struct snib__tree *t, struct snib__tree_node *n);
+
+/* No-op for a node that is in no tree. */
+void snib__tree_remove(struct snib__tree *t, struct snib__tree_node *n);
+
+struct snib__tree_node *snib__tree_first(const struct snib__tree *t);
+struct snib__tree_node *snib__tree_next(const struct snib__tree_node *n);
+
+/* The first node that is not less than `key`, a node outside the tree with its key fields set; NULL if there is none. */
+struct snib__tree_node *snib__tree_seek(const struct snib__tree *t, const struct snib__tree_node *key);
+
+static inline bool snib__tree_linked(const struct snib__tree_node *n)
+{
+        return n->priority != 0;
+}
+
+#endif
