@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_CORE_CORE_H
+#define SNIB_CORE_CORE_H
+
+/*
+ * What a client does: the pure machine behind every lock of one client. Events and the time go in; effects come out, pulled one by one with
+ * snib__core_next(). No system call, clock, allocation, lock or callback inside; all memory is the caller's. The runtime and the simulator drive the same code.
+ *
+ * A hold is one record from the first request to the last: id, owner, token, depth, the instant the answered request was sent, deadline, attempt, renewal. Its states:
+ *
+ *            begin                    BUSY                        changed, watching, granted, link up, timer
+ *     IDLE ───────▶ ASKING ───────────────────▶ WAITING ─────────────────────────────────────────▶ ASKING
+ *                     │ GRANTED                    │ last caller leaves
+ *                     ▼                            ▼
+ *     loss  LOST ◀── HELD ── last release ──▶ RELEASING ── RELEASED, GONE, lease over ──▶ IDLE (free)
+ *                     ▲                            ▲
+ *                     └ renewals, re-entry         │ its answer, or its time-out
+ *               ASKING, last caller leaves ──▶ CANCELLING
+ *
+ * Rules that hold everywhere:
+ * - The deadline of a hold is the instant before the answered request was sent + lease - margin; it only ever grows, by renewals.
+ * - An answer counts only if it answers the hold's latest attempt; an older one is dropped, whatever it says.
+ * - A hold id is used for one hold. Acquire is repeated with the same id after an unknown outcome; what nobody waits for any more is released by id.
+ * - At the deadline the hold is lost, whatever the engine may say later. LOST is told once, before any answer that follows from it.
+ * - Every call is answered exactly once. After the answer it is the caller's memory again.
+ */
+
+#include "base/list.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "base/tree.h"
+#include "model/op.h"
+#include <snib/grant.h>
+#include <stdatomic.h>
+
+#define SNIB__TEXT_MAX 192
+
+enum snib__hold_state {
+        SNIB__IDLE = 0,
+        SNIB__ASKING,
+        SNIB__WAITING,
+        SNIB__HELD,
+        SNIB__LOST,
+        SNIB__RELEASING,
+        SNIB__CANCELLING
+};
+
+/* A point in the core's one timer queue. Embedded in holds, calls and asks. */
+enum snib__timer_of { SNIB__TIMER_HOLD = 1, SNIB__TIMER_CALL, SNIB__TIMER_ASK };
+struct snib__timer {
+        struct snib__tree_node node;
+        snib__ns due;
+        enum snib__timer_of of;
+};
+
+/* What a refusal or a broken link said last. */
+struct snib__fault {
+        int code; /* 0: none */
+        int engine_code;
+        char text[SNIB__TEXT_MAX];
+};
+
+enum snib__call_kind { SNIB__CALL_ACQUIRE = 1, SNIB__CALL_RELEASE, SNIB__CALL_RENEW };
+
+/* Somebody who waits for one answer about a hold. Caller's memory, zeroed before use, untouched by the caller until EFFECT_ANSWER. */
+struct snib__call {
+        struct snib__list link;
+        struct snib__timer timer;
+        struct snib__hold *hold;
+        enum snib__call_kind kind;
+        bool once;         /* ACQUIRE: one honest try instead of a wait; the deadline is then ignored */
+        snib__ns deadline; /* when to stop waiting; SNIB__NEVER */
+        void *owner_data;  /* the runtime's own */
+        /* the answer */
+        int result;        /* ACQUIRE: 1 held, 0 not in time; RELEASE: 1, 0; RENEW: 1; or a negative code */
+        struct snib__fault fault; /* with a negative result */
+        struct snib__reply holder; /* ACQUIRE answered 0: the last BUSY */
+};
+
+struct snib__hold {
+        /* Set by the runtime before snib__core_begin(); constant while the hold lives. */
+        struct snib__name name;
+        struct snib__name owner;   /* re-entry key: bytes that mean the same owner within this client */
+        struct snib__id id;        /* fresh */
+        struct snib__who who;
+        bool fenced;
+        bool reentrant;
+        bool keep;                 /* the watchdog renews */
+        snib__ns lease;
+        snib__ns max_hold;         /* 0: none */
+        void *owner_data;          /* the runtime's own */
+
+        /* Read by any thread without a lock; written by the core. 0: not held. */
+        _Atomic snib__ns valid_until;
+
+        /* The core's. Others may read them under the client's lock. */
+        enum snib__hold_state state;
+        uint64_t cookie;           /* of the present use of this memory */
+        uint64_t arrival;
+        uint32_t attempt;          /* number of the latest request */
+        bool outstanding;          /* it has no answer yet */
+        enum snib__verb verb;      /* of the latest request */
+        bool submit;               /* it is still to be pulled as an effect */
+        snib__ns sent_at;          /* when it was sent */
+        snib__ns confirmed_at;     /* when the latest request that the engine granted or renewed was sent */
+        snib__ns deadline;
+        snib__ns hold_end;         /* end of the total hold, SNIB__NEVER */
+        snib__ns wake_at;          /* ASKING..: op time-out; WAITING: next poll; HELD: next renewal; RELEASING: next try */
+        int64_t token;
+        int depth;
+        int loss;                  /* enum snib_loss */
+        bool lost_pending;         /* LOST is still to be pulled */
+        bool watched, watch_pending, unwatch_pending;
+        bool queued;               /* may stand in the engine's queue */
+        bool again;                /* a change was noticed while the question was under way */
+        bool woken;                /* was asked because of a change: pass it on when leaving empty-handed */
+        bool in_doubt;             /* an acquire was sent whose fate is unknown */
+        bool release_in_doubt;     /* a release was sent whose fate is unknown */
+        bool was_held;
+        int failures;              /* in a row, for back-off */
+        struct snib__fault fault;
+        struct snib__reply last;   /* the latest BUSY */
+        struct snib__list calls;
+        struct snib__list all;     /* link in core.holds */
+        struct snib__list dirty;   /* link in core.dirty */
+        struct snib__tree_node by_owner;
+        struct snib__tree_node by_wait;
+        struct snib__timer timer;
+};
+
+/* A question about a lock that no hold stands behind: QUERY or FORCE. Caller's memory, zeroed, `op` and `deadline` set. */
+struct snib__ask {
+        struct snib__list link;  /* in core.asks */
+        struct snib__list dirty;
+        struct snib__timer timer;
+        struct snib__op op;      /* op.name lives until the answer */
+        snib__ns deadline;
+        void *owner_data;
+        uint64_t cookie;
+        uint32_t attempt;
+        bool outstanding, submit, in_doubt, answered;
+        snib__ns wake_at;
+        int failures;
+        int result;              /* QUERY: 1 held, 0 free; FORCE: 1 ended a hold, 0 there was none; or a negative code */
+        struct snib__fault fault;
+        struct snib__reply reply;
+};
+
+struct snib__core_config {
+        bool queues;          /* the engine keeps a queue of waiters */
+        bool watches;         /* waiters must watch the name */
+        snib__ns op_timeout;  /* an answer that takes longer counts as unknown */
+        uint64_t seed;
+};
+
+struct snib__core {
+        struct snib__core_config config;
+        struct snib__prng prng;
+        uint64_t cookies;
+        uint64_t arrivals;
+        bool link_up;
+        int outstanding;            /* requests without an answer: somebody must drive the engine */
+        struct snib__list holds;    /* all that are not IDLE */
+        struct snib__list asks;
+        struct snib__tree by_owner; /* holds that a second acquire of the same owner joins: by name, owner */
+        struct snib__tree by_wait;  /* ASKING and WAITING holds: by name, arrival */
+        struct snib__tree timers;
+        struct snib__list dirty_holds;
+        struct snib__list dirty_asks;
+        struct snib__list answered; /* calls */
+        struct snib__list freed;    /* holds, by `dirty` */
+        uint64_t polls;             /* questions asked by timer only: the safety net's use */
+};
+
+enum snib__effect_kind {
+        SNIB__EFFECT_LOST = 1, /* hold, with hold->loss: tell its callback and descriptor */
+        SNIB__EFFECT_ANSWER,   /* call */
+        SNIB__EFFECT_ANSWER_ASK, /* ask */
+        SNIB__EFFECT_SUBMIT,   /* op, for hold or ask, with cookie and attempt */
+        SNIB__EFFECT_WATCH,    /* hold->name */
+        SNIB__EFFECT_UNWATCH,  /* hold->name */
+        SNIB__EFFECT_FREE      /* hold: the core is done with it; may be reused at once */
+};
+
+struct snib__effect {
+        enum snib__effect_kind kind;
+        struct snib__hold *hold;
+        struct snib__call *call;
+        struct snib__ask *ask;
+        struct snib__op op;
+        uint64_t cookie;
+        uint32_t attempt;
+};
+
+void snib__core_init(struct snib__core *c, const struct snib__core_config *config);
+
+/* The hold that a new acquire of this owner joins (ASKING, WAITING, HELD, LOST and not paid back), or NULL. */
+struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner);
+
+/* Starts an acquire with a fresh hold (IDLE, first part filled, the rest zero). The call's kind is ACQUIRE. */
+void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now);
+
+/* One more acquire by the owner of `h`, found by snib__core_find(). */
+void snib__core_join(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now);
+
+/* Pays back one acquire. The call's kind is RELEASE; it may be answered at once. h->depth must be at least 1. */
+void snib__core_release(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now);
+
+/* Renews now. The call's kind is RENEW. */
+void snib__core_renew(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now);
+
+/* Answers a call that still waits with `code` (SNIB_ECANCELLED) and undoes what only it wanted. */
+void snib__core_cancel(struct snib__core *c, struct snib__call *call, int code, snib__ns now);
+
+/* The owner of `h` is no more (its thread ended): the hold is lost with `reason` and released at the engine. */
+void snib__core_disown(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now);
+
+void snib__core_ask(struct snib__core *c, struct snib__ask *ask, snib__ns now);
+
+/* Ends everything: calls and asks are answered with SNIB_ECLOSED, holds are lost (CLOSED) and released. Go on driving until c->holds is empty or patience ends. */
+void snib__core_close(struct snib__core *c, snib__ns now);
+
+/* What the engine said. `cookie` and `attempt` are those of the effect; an answer to an earlier use or attempt is dropped. */
+void snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt, const struct snib__reply *r, snib__ns now);
+void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt, const struct snib__reply *r, snib__ns now);
+void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now);
+void snib__core_watching(struct snib__core *c, struct snib__name name, snib__ns now);
+void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
+void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
+void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, const char *text, snib__ns now);
+
+/* Does what is due. Call it whenever snib__core_deadline() has passed, and first thing after any sleep. */
+void snib__core_tick(struct snib__core *c, snib__ns now);
+snib__ns snib__core_deadline(const struct snib__core *c);
+
+/* The next effect; false: none. Pull until false after every call above. Losses come first, answers before requests. */
+bool snib__core_next(struct snib__core *c, struct snib__effect *ret);
+
+/* lease - margin: how long after sending a request its lease may be trusted. The margin covers 1000 ppm of clock drift between client and server both ways, and
+ * the engine's millisecond granularity. */
+snib__ns snib__lease_trusted(snib__ns lease);
+
+/* NULL, or the invariant that does not hold. Run after every step by tests and the simulator. */
+const char *snib__core_check(const struct snib__core *c, snib__ns now);
+
+#endif
