@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_BASE_SEEDBUG_H
+#define SNIB_BASE_SEEDBUG_H
+
+/*
+ * Bugs on purpose, to prove that the tests see them. Production code asks SNIB__BUG(name) at the place of the bug:
+ *
+ *     if (!holds(record, id) && !SNIB__BUG(release_without_owner_check))
+ *             return gone(...);
+ *
+ * In a normal build that is the constant 0 and leaves no code. A test that compiles the sources with -DSNIB__SEEDED
+ * has all of them in one binary and switches on at most one through snib__seeded_bug.
+ */
+
+/* X(name, number, what goes wrong). Numbers are never used again. */
+#define SNIB__SEEDBUGS(X)                                                                                             \
+        X(deadline_from_reply, 1, "the deadline counts from the reply, not from before the request")                  \
+        X(no_drift_margin, 2, "the deadline keeps no margin for clocks that run at different rates")                  \
+        X(release_without_owner_check, 3, "a release ends whoever's hold")                                            \
+        X(repeated_acquire_counted_twice, 4, "an acquire that is repeated with its id counts again")                  \
+        X(repeated_release_counted_twice, 5, "a release that is repeated with its id counts again")                   \
+        X(renewal_without_owner_check, 6, "a renewal extends whoever's hold")                                         \
+        X(notification_dropped, 7, "a wake-up is thrown away")                                                        \
+        X(no_retry_after_subscribing, 8, "no second try after the watch took effect")                                 \
+        X(no_retry_after_reconnecting, 9, "no second try after the connection came back")                             \
+        X(reply_matched_by_id_only, 10, "the reply to an earlier attempt is believed")                                \
+        X(token_not_compared_on_reentry, 11, "a re-entry after an unnoticed loss goes on as if nothing had happened") \
+        X(sleeping_past_dead_holders_ttl, 12, "a waiter sleeps beyond the end of the holder's lease")                 \
+        X(cancel_leaves_waiter, 13, "a cancelled wait stays in the queue")                                            \
+        X(token_not_raised, 14, "a new hold gets the token of the one before")                                        \
+        X(hand_over_skips_queue, 15, "the hand-over picks the wrong waiter")                                          \
+        X(loss_not_told, 16, "a loss is found and nobody is told")                                                    \
+        X(renew_after_release, 17, "the watchdog goes on renewing what was released")
+
+enum snib__seedbug {
+#define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),
+        SNIB__SEEDBUGS(SNIB__SEEDBUG_ENUM)
+#undef SNIB__SEEDBUG_ENUM
+            SNIB__BUG_NONE = 0
+};
+
+#ifdef SNIB__SEEDED
+/* The bug that is switched on, SNIB__BUG_NONE at start. Defined in base/seedbug.c. */
+extern int snib__seeded_bug;
+#define SNIB__BUG(name) (snib__seeded_bug == SNIB__BUG_##name)
+#else
+/* Constant false, and the name is still checked by the compiler. */
+#define SNIB__BUG(name) (SNIB__BUG_##name == SNIB__BUG_NONE)
+#endif
+
+#endif
