@@ -10,8 +10,8 @@
  *
  *   free ──ACQUIRE──▶ held(id) ──RELEASE, FORCE, lease over──▶ free, or held(first of the queue)
  *
- * Invariants after every call (checked in all builds by snib__lock_check): no id stands twice in holder and queue; the queue is empty while the lock is
- * free; the token never falls, and rises with every new hold; nobody's lease is over.
+ * Invariants after every call: no id stands twice in holder and queue; the queue is empty while the lock is free; the token never falls, and rises with
+ * every new hold; nobody's lease is over. snib__lock_check tells whether a record is one; whoever loads a record from outside the process asks it first.
  *
  * Hand-over: whoever ends a hold installs the first live waiter as holder in the same step. That hold lasts the shorter of the waiter's lease and
  * SNIB__CLAIM_MS until the waiter confirms it with ACQUIRE, so that a waiter that died unnoticed blocks nobody for a whole lease. A waiter stays in the queue for
@@ -63,7 +63,7 @@ bool snib__lock_bury(struct snib__lock_record *record, const struct snib__id *id
 /* max(previous + 1, microseconds now): a lost counter cannot bring an old token back. Stays below 2^53 until 2255. */
 int64_t snib__token_next(int64_t previous, int64_t wall_us);
 
-/* NULL, or the invariant that does not hold. */
+/* NULL, or what should be true of every record and is not of this one. Quadratic in the queue. */
 const char *snib__lock_check(const struct snib__lock_record *record);
 
 #endif
