@@ -102,10 +102,10 @@ struct snib__hold {
         enum snib__verb verb;      /* of the latest request */
         bool submit;               /* it is still to be pulled as an effect */
         snib__ns sent_at;          /* when it was sent */
-        snib__ns confirmed_at;     /* when the latest request that the engine granted or renewed was sent */
-        snib__ns deadline;
+        int64_t asked_lease_ms;    /* the lease it asked for */
+        snib__ns deadline;         /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
         snib__ns hold_end;         /* end of the total hold, SNIB__NEVER */
-        snib__ns wake_at;          /* ASKING..: op time-out; WAITING: next poll; HELD: next renewal; RELEASING: next try */
+        snib__ns wake_at;          /* with a request outstanding: its time-out; else the next poll, renewal or try */
         int64_t token;
         int depth;
         int loss;                  /* enum snib_loss */
@@ -117,6 +117,8 @@ struct snib__hold {
         bool in_doubt;             /* an acquire was sent whose fate is unknown */
         bool release_in_doubt;     /* a release was sent whose fate is unknown */
         bool was_held;
+        bool refused;              /* the engine refused to renew */
+        bool watching_seen;        /* the watch took effect before */
         int failures;              /* in a row, for back-off */
         struct snib__fault fault;
         struct snib__reply last;   /* the latest BUSY */
@@ -168,7 +170,7 @@ struct snib__core {
         struct snib__list dirty_holds;
         struct snib__list dirty_asks;
         struct snib__list answered; /* calls */
-        struct snib__list freed;    /* holds, by `dirty` */
+        int losses;                 /* holds with lost_pending */
         uint64_t polls;             /* questions asked by timer only: the safety net's use */
 };
 

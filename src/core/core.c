@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The client machine of core/core.h: its containers, its timer queue, the dispatch of events to the part of a hold's
+ * life they concern, and the effects. Not the behaviour itself: that is in wait.c, held.c, release.c and ask.c. Pure;
+ * one thread at a time.
+ *
+ * Every entry point first does what is due, so that no event is looked at by a hold whose deadline has already passed.
+ */
+
+#include "core/internal.h"
+#include <string.h>
+
+static int compare_names(struct snib__name a, struct snib__name b)
+{
+        if (a.length != b.length)
+                return a.length < b.length ? -1 : 1;
+        return memcmp(a.bytes, b.bytes, a.length);
+}
+
+static const struct snib__hold *owner_hold(const struct snib__tree_node *n)
+{
+        return snib__container(n, const struct snib__hold, by_owner);
+}
+
+static int compare_owner(const struct snib__tree_node *a, const struct snib__tree_node *b)
+{
+        int r = compare_names(owner_hold(a)->name, owner_hold(b)->name);
+
+        return r ? r : compare_names(owner_hold(a)->owner, owner_hold(b)->owner);
+}
+
+static const struct snib__hold *wait_hold(const struct snib__tree_node *n)
+{
+        return snib__container(n, const struct snib__hold, by_wait);
+}
+
+static int compare_wait(const struct snib__tree_node *a, const struct snib__tree_node *b)
+{
+        const struct snib__hold *x = wait_hold(a), *y = wait_hold(b);
+        int r = compare_names(x->name, y->name);
+
+        return r ? r : (x->arrival > y->arrival) - (x->arrival < y->arrival);
+}
+
+static int compare_due(const struct snib__tree_node *a, const struct snib__tree_node *b)
+{
+        snib__ns x = snib__container(a, const struct snib__timer, node)->due;
+        snib__ns y = snib__container(b, const struct snib__timer, node)->due;
+
+        return (x > y) - (x < y);
+}
+
+void snib__core_init(struct snib__core *c, const struct snib__core_config *config)
+{
+        memset(c, 0, sizeof(*c));
+        c->config = *config;
+        c->prng.state = config->seed;
+        snib__list_init(&c->holds);
+        snib__list_init(&c->asks);
+        snib__list_init(&c->dirty_holds);
+        snib__list_init(&c->dirty_asks);
+        snib__list_init(&c->answered);
+        snib__tree_init(&c->by_owner, compare_owner);
+        snib__tree_init(&c->by_wait, compare_wait);
+        snib__tree_init(&c->timers, compare_due);
+}
+
+void snib__timer_set(struct snib__core *c, struct snib__timer *t, snib__ns due)
+{
+        if (snib__tree_linked(&t->node) && t->due == due)
+                return;
+        snib__tree_remove(&c->timers, &t->node);
+        t->due = due;
+        if (due != SNIB__NEVER)
+                snib__tree_add(&c->timers, &t->node);
+}
+
+/* The hold's one timer: its next action, or the end of what its state lasts at most. */
+static void rearm(struct snib__core *c, struct snib__hold *h)
+{
+        snib__ns due = h->wake_at;
+
+        if (h->state == SNIB__HELD || h->state == SNIB__RELEASING || h->state == SNIB__LOST)
+                due = snib__min(due, h->deadline);
+        if (h->state == SNIB__IDLE)
+                due = SNIB__NEVER;
+        snib__timer_set(c, &h->timer, due);
+}
+
+void snib__hold_set(struct snib__core *c, struct snib__hold *h, enum snib__hold_state state)
+{
+        h->state = state;
+        rearm(c, h);
+}
+
+void snib__hold_wake_at(struct snib__core *c, struct snib__hold *h, snib__ns when)
+{
+        h->wake_at = when;
+        rearm(c, h);
+}
+
+void snib__hold_dirty(struct snib__core *c, struct snib__hold *h)
+{
+        if (!snib__list_linked(&h->dirty))
+                snib__list_append(&c->dirty_holds, &h->dirty);
+}
+
+static void set_outstanding(struct snib__core *c, bool *flag, bool value)
+{
+        c->outstanding += (int)value - (int)*flag;
+        *flag = value;
+        snib__assert(c->outstanding >= 0);
+}
+
+/* A renewal of a fixed lease that nobody asked for is a check: it must not lengthen the lease. */
+static int64_t lease_to_ask(const struct snib__hold *h, enum snib__verb verb, snib__ns now)
+{
+        snib__ns left = h->deadline - now;
+
+        if (verb != SNIB__RENEW || h->keep || snib__calls_want(h, SNIB__CALL_RENEW))
+                return h->lease / SNIB__MS;
+        return (left + left / 500) / SNIB__MS + 2;
+}
+
+void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__verb verb, snib__ns now)
+{
+        h->attempt++;
+        h->verb = verb;
+        h->sent_at = now;
+        h->asked_lease_ms = lease_to_ask(h, verb, now);
+        h->submit = true;
+        set_outstanding(c, &h->outstanding, true);
+        snib__hold_dirty(c, h);
+        snib__hold_wake_at(c, h, snib__after(now, c->config.op_timeout));
+}
+
+void snib__hold_finish(struct snib__core *c, struct snib__hold *h)
+{
+        snib__assert(snib__list_empty(&h->calls));
+        snib__assert(atomic_load_explicit(&h->valid_until, memory_order_relaxed) == 0);
+        snib__tree_remove(&c->by_owner, &h->by_owner);
+        snib__tree_remove(&c->by_wait, &h->by_wait);
+        set_outstanding(c, &h->outstanding, false);
+        h->submit = false;
+        h->cookie = 0;
+        h->wake_at = SNIB__NEVER;
+        snib__list_remove(&h->all);
+        snib__hold_set(c, h, SNIB__IDLE);
+        snib__hold_dirty(c, h);
+}
+
+void snib__hold_blame(struct snib__hold *h, const struct snib__reply *r)
+{
+        h->fault.code = r->error;
+        h->fault.engine_code = r->engine_code;
+        h->fault.text[0] = 0;
+        if (r->error_text) {
+                size_t n = strnlen(r->error_text, SNIB__TEXT_MAX - 1);
+
+                memcpy(h->fault.text, r->error_text, n);
+                h->fault.text[n] = 0;
+        }
+}
+
+void snib__call_answer(struct snib__core *c, struct snib__call *call, int result, const struct snib__fault *fault)
+{
+        snib__assert(call->hold);
+        call->hold = NULL;
+        call->result = result;
+        if (fault)
+                call->fault = *fault;
+        snib__timer_set(c, &call->timer, SNIB__NEVER);
+        snib__list_remove(&call->link);
+        snib__list_append(&c->answered, &call->link);
+}
+
+static struct snib__call *call_of(struct snib__list *link)
+{
+        return snib__container(link, struct snib__call, link);
+}
+
+void snib__calls_answer(struct snib__core *c, struct snib__hold *h, enum snib__call_kind kind, int result,
+                        const struct snib__fault *fault)
+{
+        for (struct snib__list *it = h->calls.next, *next; it != &h->calls; it = next) {
+                next = it->next;
+                if (call_of(it)->kind == kind)
+                        snib__call_answer(c, call_of(it), result, fault);
+        }
+}
+
+bool snib__calls_want(const struct snib__hold *h, enum snib__call_kind kind)
+{
+        snib__list_each (it, (struct snib__list *)&h->calls)
+                if (call_of(it)->kind == kind)
+                        return true;
+        return false;
+}
+
+snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most)
+{
+        int doublings = failures < 1 ? 0 : failures > 20 ? 20 : failures - 1;
+        snib__ns limit = snib__min(snib__max(most, SNIB__BACKOFF_MIN), SNIB__BACKOFF_MIN << doublings);
+
+        return limit / 4 + (snib__ns)snib__prng_below(&c->prng, (uint64_t)(limit - limit / 4));
+}
+
+bool snib__reply_passing(const struct snib__reply *r)
+{
+        return r->error == SNIB_EUNKNOWN || r->error == SNIB_EUNREACHABLE || r->error == SNIB_ENOTREADY;
+}
+
+snib__ns snib__lease_trusted(snib__ns lease)
+{
+        if (SNIB__BUG(no_drift_margin))
+                return lease;
+        return lease - lease / 500 - 2 * SNIB__MS;
+}
+
+struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner)
+{
+        struct snib__hold key = {.name = name, .owner = owner};
+        struct snib__tree_node *n = snib__tree_seek(&c->by_owner, &key.by_owner);
+        return n && compare_owner(n, &key.by_owner) == 0 ? (struct snib__hold *)owner_hold(n) : NULL;
+}
+
+static void attach(struct snib__core *c, struct snib__hold *h, struct snib__call *call)
+{
+        call->hold = h;
+        call->timer.of = SNIB__TIMER_CALL;
+        snib__list_append(&h->calls, &call->link);
+        snib__timer_set(c, &call->timer, call->once ? SNIB__NEVER : call->deadline);
+}
+
+void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
+{
+        snib__core_tick(c, now);
+        snib__assert(h->state == SNIB__IDLE);
+        snib__assert(h->name.length > 0 && snib__id_set(&h->id) && h->lease > 0);
+        snib__list_init(&h->calls);
+        h->cookie = ++c->cookies;
+        h->arrival = ++c->arrivals;
+        h->timer.of = SNIB__TIMER_HOLD;
+        h->wake_at = h->deadline = h->hold_end = SNIB__NEVER;
+        snib__list_append(&c->holds, &h->all);
+        snib__tree_add(&c->by_owner, &h->by_owner);
+        snib__tree_add(&c->by_wait, &h->by_wait);
+        attach(c, h, call);
+        snib__wait_poke(c, h, false, now);
+}
+
+void snib__core_join(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
+{
+        snib__core_tick(c, now);
+        attach(c, h, call);
+        if (h->state == SNIB__LOST || !h->reentrant)
+                snib__call_answer(c, call, h->state == SNIB__LOST ? SNIB_ELOST : SNIB_EREENTRY, NULL);
+        else if (h->state == SNIB__HELD)
+                snib__held_join(c, h, now);
+        else if (h->state == SNIB__WAITING)
+                snib__wait_poke(c, h, false, now); /* the newcomer deserves an honest try */
+        else
+                snib__assert(h->state == SNIB__ASKING);
+}
+
+void snib__core_renew(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
+{
+        snib__core_tick(c, now);
+        attach(c, h, call);
+        if (h->state != SNIB__HELD)
+                snib__call_answer(c, call, SNIB_ELOST, NULL);
+        else if (!h->outstanding)
+                snib__hold_submit(c, h, SNIB__RENEW, now);
+}
+
+void snib__core_release(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
+{
+        snib__core_tick(c, now);
+        snib__assert(h->depth > 0);
+        snib__assert(h->state == SNIB__HELD || h->state == SNIB__LOST);
+        attach(c, h, call);
+        h->depth--;
+        if (h->state == SNIB__LOST) {
+                snib__call_answer(c, call, SNIB_ELOST, NULL);
+                snib__lost_maybe_finish(c, h);
+        } else if (h->depth > 0 || snib__calls_want(h, SNIB__CALL_ACQUIRE)) {
+                snib__call_answer(c, call, 0, NULL);
+        } else {
+                snib__release_begin(c, h, now);
+        }
+}
+
+void snib__core_cancel(struct snib__core *c, struct snib__call *call, int code, snib__ns now)
+{
+        struct snib__hold *h;
+
+        snib__core_tick(c, now);
+        h = call->hold;
+        if (!h)
+                return;
+        snib__call_answer(c, call, code, NULL);
+        if (call->kind != SNIB__CALL_ACQUIRE || snib__calls_want(h, SNIB__CALL_ACQUIRE))
+                return;
+        if (h->state == SNIB__ASKING || h->state == SNIB__WAITING)
+                snib__wait_leave(c, h, now);
+        else if (h->state == SNIB__HELD)
+                snib__held_idle(c, h, now);
+}
+
+void snib__core_disown(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now)
+{
+        snib__core_tick(c, now);
+        if (h->state == SNIB__HELD)
+                snib__held_lose(c, h, reason, now);
+}
+
+static void close_hold(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, SNIB_ECLOSED, NULL);
+        snib__calls_answer(c, h, SNIB__CALL_RENEW, SNIB_ECLOSED, NULL);
+        if (h->state == SNIB__ASKING || h->state == SNIB__WAITING)
+                snib__wait_leave(c, h, now);
+        else if (h->state == SNIB__HELD)
+                snib__held_lose(c, h, SNIB_LOSS_CLOSED, now);
+        if (h->state == SNIB__LOST) {
+                h->depth = 0;
+                snib__lost_maybe_finish(c, h);
+        }
+}
+
+void snib__core_close(struct snib__core *c, snib__ns now)
+{
+        snib__core_tick(c, now);
+        for (struct snib__list *it = c->holds.next, *next; it != &c->holds; it = next) {
+                next = it->next;
+                close_hold(c, snib__container(it, struct snib__hold, all), now);
+        }
+        for (struct snib__list *it = c->asks.next, *next; it != &c->asks; it = next) {
+                next = it->next;
+                snib__ask_answer(c, snib__container(it, struct snib__ask, link), SNIB_ECLOSED);
+        }
+}
+
+static void dispatch_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        switch (h->state) {
+        case SNIB__ASKING:
+                snib__wait_reply(c, h, r, now);
+                break;
+        case SNIB__CANCELLING:
+                snib__cancelling_reply(c, h, r, now);
+                break;
+        case SNIB__HELD:
+                snib__held_reply(c, h, r, now);
+                break;
+        case SNIB__RELEASING:
+        case SNIB__LOST:
+                snib__release_reply(c, h, r, now);
+                break;
+        case SNIB__WAITING:
+        case SNIB__IDLE:
+                break; /* nothing is outstanding in these states */
+        }
+}
+
+void snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
+                           const struct snib__reply *r, snib__ns now)
+{
+        snib__core_tick(c, now);
+        if (h->cookie != cookie || cookie == 0)
+                return;
+        if (!SNIB__BUG(reply_matched_by_id_only) && (h->attempt != attempt || !h->outstanding))
+                return;
+        set_outstanding(c, &h->outstanding, false);
+        dispatch_reply(c, h, r, now);
+}
+
+/* The holds of one name in one of the two trees: the first, then by snib__tree_next() while same_name(). */
+static struct snib__hold *first_waiter(struct snib__core *c, struct snib__name name)
+{
+        struct snib__hold key = {.name = name, .arrival = 0};
+        struct snib__tree_node *n = snib__tree_seek(&c->by_wait, &key.by_wait);
+        return n && compare_names(wait_hold(n)->name, name) == 0 ? (struct snib__hold *)wait_hold(n) : NULL;
+}
+
+static struct snib__hold *next_waiter(struct snib__hold *h)
+{
+        struct snib__tree_node *n = snib__tree_next(&h->by_wait);
+
+        return n && compare_names(wait_hold(n)->name, h->name) == 0 ? (struct snib__hold *)wait_hold(n) : NULL;
+}
+
+void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now)
+{
+        struct snib__hold *next;
+
+        snib__core_tick(c, now);
+        if (SNIB__BUG(notification_dropped))
+                return;
+        for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
+                next = next_waiter(h);
+                snib__wait_poke(c, h, true, now);
+                if (!all)
+                        break;
+        }
+}
+
+void snib__core_watching(struct snib__core *c, struct snib__name name, snib__ns now)
+{
+        struct snib__hold *next;
+
+        snib__core_tick(c, now);
+        for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
+                bool again = h->watching_seen;
+
+                next = next_waiter(h);
+                if (!h->watched)
+                        continue;
+                h->watching_seen = true;
+                if (!(again ? SNIB__BUG(no_retry_after_reconnecting) : SNIB__BUG(no_retry_after_subscribing)))
+                        snib__wait_poke(c, h, false, now);
+        }
+}
+
+void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+{
+        snib__core_tick(c, now);
+        if (SNIB__BUG(notification_dropped))
+                return;
+        for (struct snib__hold *h = first_waiter(c, name); h; h = next_waiter(h)) {
+                if (snib__id_equal(&h->id, id)) {
+                        snib__wait_poke(c, h, false, now);
+                        return;
+                }
+        }
+}
+
+void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+{
+        struct snib__hold key = {.name = name, .owner = {"", 0}};
+
+        snib__core_tick(c, now);
+        for (struct snib__tree_node *n = snib__tree_seek(&c->by_owner, &key.by_owner); n; n = snib__tree_next(n)) {
+                struct snib__hold *h = (struct snib__hold *)owner_hold(n);
+
+                if (compare_names(h->name, name) != 0)
+                        return;
+                if (snib__id_equal(&h->id, id)) {
+                        snib__held_check(c, h, now);
+                        return;
+                }
+        }
+}
+
+/* The link is back: what was tried in vain is tried again at once, what is held is checked, who waits may have missed a
+ * change. */
+static void relink(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        if (h->state == SNIB__WAITING && !SNIB__BUG(no_retry_after_reconnecting))
+                snib__wait_poke(c, h, false, now);
+        else if (h->state == SNIB__HELD)
+                snib__held_check(c, h, now);
+        else if (!h->outstanding && h->wake_at != SNIB__NEVER)
+                snib__release_wake(c, h, now);
+}
+
+void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, const char *text, snib__ns now)
+{
+        struct snib__reply why = {
+            .status = SNIB__FAILED, .error = error, .engine_code = engine_code, .error_text = text};
+
+        snib__core_tick(c, now);
+        c->link_up = up;
+        for (struct snib__list *it = c->holds.next, *next; it != &c->holds; it = next) {
+                struct snib__hold *h = snib__container(it, struct snib__hold, all);
+
+                next = it->next;
+                if (up)
+                        relink(c, h, now);
+                else if (h->state == SNIB__WAITING)
+                        snib__hold_blame(h, &why);
+        }
+        for (struct snib__list *it = c->asks.next, *next; up && it != &c->asks; it = next) {
+                next = it->next;
+                snib__ask_retry_now(c, snib__container(it, struct snib__ask, link), now);
+        }
+}
+
+/* An answer that did not come in time is one whose fate is unknown. */
+static void time_out(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        static const struct snib__reply late = {
+            .status = SNIB__FAILED, .error = SNIB_EUNKNOWN, .error_text = "the engine did not answer in time"};
+
+        set_outstanding(c, &h->outstanding, false);
+        h->submit = false;
+        dispatch_reply(c, h, &late, now);
+}
+
+static void wake_hold(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        if (h->state == SNIB__HELD && now >= h->deadline)
+                snib__held_wake(c, h, now);
+        else if ((h->state == SNIB__RELEASING || h->state == SNIB__LOST) && now >= h->deadline)
+                snib__release_wake(c, h, now);
+        else if (h->outstanding)
+                time_out(c, h, now);
+        else if (h->state == SNIB__WAITING)
+                snib__wait_wake(c, h, now);
+        else if (h->state == SNIB__HELD)
+                snib__held_wake(c, h, now);
+        else
+                snib__release_wake(c, h, now);
+}
+
+static void wake_call(struct snib__core *c, struct snib__call *call, snib__ns now)
+{
+        if (call->kind == SNIB__CALL_ACQUIRE)
+                snib__wait_call_over(c, call, now);
+        else
+                snib__release_call_over(c, call, now);
+}
+
+static void wake(struct snib__core *c, struct snib__timer *t, snib__ns now)
+{
+        switch (t->of) {
+        case SNIB__TIMER_HOLD:
+                wake_hold(c, snib__container(t, struct snib__hold, timer), now);
+                break;
+        case SNIB__TIMER_CALL:
+                wake_call(c, snib__container(t, struct snib__call, timer), now);
+                break;
+        case SNIB__TIMER_ASK:
+                snib__ask_wake(c, snib__container(t, struct snib__ask, timer), now);
+                break;
+        }
+}
+
+void snib__core_tick(struct snib__core *c, snib__ns now)
+{
+        struct snib__tree_node *n;
+
+        while ((n = snib__tree_first(&c->timers))) {
+                struct snib__timer *t = snib__container(n, struct snib__timer, node);
+
+                if (t->due > now)
+                        return;
+                snib__timer_set(c, t, SNIB__NEVER);
+                wake(c, t, now);
+        }
+}
+
+snib__ns snib__core_deadline(const struct snib__core *c)
+{
+        struct snib__tree_node *n = snib__tree_first(&c->timers);
+
+        return n ? snib__container(n, struct snib__timer, node)->due : SNIB__NEVER;
+}
+
+static bool effect(struct snib__effect *ret, enum snib__effect_kind kind, struct snib__hold *h)
+{
+        memset(ret, 0, sizeof(*ret));
+        ret->kind = kind;
+        ret->hold = h;
+        return true;
+}
+
+static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
+{
+        effect(ret, SNIB__EFFECT_SUBMIT, h);
+        h->submit = false;
+        ret->cookie = h->cookie;
+        ret->attempt = h->attempt;
+        ret->op.verb = h->verb;
+        ret->op.fenced = h->fenced;
+        ret->op.enqueue = h->verb == SNIB__ACQUIRE && h->queued;
+        ret->op.name = h->name;
+        ret->op.id = h->id;
+        ret->op.who = h->who;
+        ret->op.lease_ms = h->asked_lease_ms;
+        ret->op.token = h->token;
+        return true;
+}
+
+/* The next effect of a dirty hold, in the order in which they make sense; false if it has none left. */
+static bool next_of_hold(struct snib__core *c, struct snib__hold *h, struct snib__effect *ret)
+{
+        if (h->lost_pending) {
+                h->lost_pending = false;
+                c->losses--;
+                return effect(ret, SNIB__EFFECT_LOST, h);
+        }
+        if (h->unwatch_pending) {
+                h->unwatch_pending = false;
+                return effect(ret, SNIB__EFFECT_UNWATCH, h);
+        }
+        if (h->watch_pending) {
+                h->watch_pending = false;
+                return effect(ret, SNIB__EFFECT_WATCH, h);
+        }
+        if (h->submit)
+                return submit_hold(h, ret);
+        snib__list_remove(&h->dirty);
+        return h->state == SNIB__IDLE && effect(ret, SNIB__EFFECT_FREE, h);
+}
+
+static bool next_loss(struct snib__core *c, struct snib__effect *ret)
+{
+        snib__list_each (it, &c->dirty_holds) {
+                struct snib__hold *h = snib__container(it, struct snib__hold, dirty);
+
+                if (h->lost_pending)
+                        return next_of_hold(c, h, ret);
+        }
+        return false;
+}
+
+bool snib__core_next(struct snib__core *c, struct snib__effect *ret)
+{
+        if (c->losses > 0 && next_loss(c, ret))
+                return true;
+        if (!snib__list_empty(&c->answered)) {
+                struct snib__call *call = call_of(snib__list_take(&c->answered));
+
+                effect(ret, SNIB__EFFECT_ANSWER, NULL);
+                ret->call = call;
+                return true;
+        }
+        while (!snib__list_empty(&c->dirty_asks)) {
+                struct snib__ask *a = snib__container(snib__list_take(&c->dirty_asks), struct snib__ask, dirty);
+
+                effect(ret, a->answered ? SNIB__EFFECT_ANSWER_ASK : SNIB__EFFECT_SUBMIT, NULL);
+                ret->ask = a;
+                ret->op = a->op;
+                ret->cookie = a->cookie;
+                ret->attempt = a->attempt;
+                if (a->answered || a->submit) {
+                        a->submit = false;
+                        return true;
+                }
+        }
+        while (!snib__list_empty(&c->dirty_holds))
+                if (next_of_hold(c, snib__container(c->dirty_holds.next, struct snib__hold, dirty), ret))
+                        return true;
+        return false;
+}
+
+static const char *check_hold(const struct snib__core *c, const struct snib__hold *h)
+{
+        bool held = atomic_load_explicit(&h->valid_until, memory_order_relaxed) != 0;
+        bool waits = h->state == SNIB__ASKING || h->state == SNIB__WAITING;
+
+        if (held != (h->state == SNIB__HELD))
+                return "valid exactly while held";
+        if (waits != snib__tree_linked(&h->by_wait))
+                return "among the waiters exactly while asking or waiting";
+        if (h->state == SNIB__ASKING && !h->outstanding)
+                return "asking has a question under way";
+        if (h->state == SNIB__WAITING && h->outstanding)
+                return "waiting has no question under way";
+        if (waits && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
+                return "somebody waits for every wait";
+        if (h->state == SNIB__HELD && h->depth == 0 && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
+                return "a hold that nobody has is released";
+        if ((waits || h->state == SNIB__HELD || h->outstanding) && !snib__tree_linked(&h->timer.node))
+                return "whatever goes on has a time limit";
+        if (h->watched && !waits)
+                return "only waiters watch";
+        return NULL;
+}
+
+const char *snib__core_check(const struct snib__core *c, snib__ns now)
+{
+        int outstanding = 0;
+
+        snib__list_each (it, (struct snib__list *)&c->holds) {
+                const struct snib__hold *h = snib__container(it, struct snib__hold, all);
+                const char *broken = check_hold(c, h);
+
+                if (broken)
+                        return broken;
+                outstanding += h->outstanding;
+        }
+        snib__list_each (it, (struct snib__list *)&c->asks)
+                outstanding += snib__container(it, struct snib__ask, link)->outstanding;
+        if (outstanding != c->outstanding)
+                return "the count of outstanding requests is right";
+        return NULL;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A hold while it is held: re-entry, renewal, and the loss. Not the release (release.c).
+ *
+ * A re-entry asks the engine with the same id: still held, and the lease starts again, or a new hold with a new token,
+ * which shows a loss that nobody had noticed. Renewal is tried every third of the lease; after a failure again and
+ * again until the deadline, and not longer.
+ */
+
+#include "core/internal.h"
+
+/* The lease was confirmed by the answer to the request sent at h->sent_at. */
+static void extend(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        snib__ns from = SNIB__BUG(deadline_from_reply) ? now : h->sent_at;
+        snib__ns until = snib__after(from, snib__lease_trusted(h->asked_lease_ms * SNIB__MS));
+
+        h->failures = 0;
+        h->fault.code = 0;
+        h->refused = false;
+        if (h->state == SNIB__HELD)
+                until = snib__max(until, h->deadline);
+        h->deadline = snib__min(until, h->hold_end);
+        /* Release: whoever sees the hold valid also sees the record that the acquire filled. */
+        atomic_store_explicit(&h->valid_until, h->deadline, memory_order_release);
+        snib__hold_wake_at(c, h, h->keep ? snib__after(h->sent_at, h->lease / 3) : SNIB__NEVER);
+}
+
+/* Those who joined are in: answers them and counts them. */
+static void admit(struct snib__core *c, struct snib__hold *h)
+{
+        snib__list_each (it, &h->calls)
+                h->depth += snib__container(it, struct snib__call, link)->kind == SNIB__CALL_ACQUIRE;
+        snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, 1, NULL);
+}
+
+void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        h->token = r->token;
+        h->was_held = true;
+        h->again = false;
+        h->in_doubt = false;
+        h->queued = false;
+        h->hold_end = h->max_hold > 0 ? snib__after(h->sent_at, h->max_hold) : SNIB__NEVER;
+        extend(c, h, now);
+        snib__hold_set(c, h, SNIB__HELD);
+        snib__wait_done(c, h, true, now);
+        admit(c, h);
+}
+
+void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        if (!h->outstanding)
+                snib__hold_submit(c, h, SNIB__ACQUIRE, now);
+}
+
+void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        if (h->state == SNIB__HELD && !h->outstanding)
+                snib__hold_submit(c, h, SNIB__RENEW, now);
+}
+
+void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        if (h->depth == 0 && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
+                snib__release_begin(c, h, now);
+}
+
+void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now)
+{
+        bool gone = reason == SNIB_LOSS_TAKEN || reason == SNIB_LOSS_GONE;
+
+        atomic_store_explicit(&h->valid_until, 0, memory_order_release);
+        h->loss = reason;
+        if (h->depth > 0 && !SNIB__BUG(loss_not_told)) {
+                h->lost_pending = true;
+                c->losses++;
+                snib__hold_dirty(c, h);
+        }
+        snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, SNIB_ELOST, NULL);
+        snib__calls_answer(c, h, SNIB__CALL_RENEW, SNIB_ELOST, NULL);
+        h->deadline = SNIB__NEVER;
+        h->wake_at = SNIB__NEVER;
+        snib__hold_set(c, h, SNIB__LOST);
+        if (!gone || h->in_doubt)
+                snib__release_begin(c, h, now);
+        snib__lost_maybe_finish(c, h);
+}
+
+static int reason_at_deadline(const struct snib__hold *h)
+{
+        if (h->deadline == h->hold_end)
+                return SNIB_LOSS_MAX_HOLD;
+        if (!h->keep)
+                return SNIB_LOSS_EXPIRED;
+        if (h->refused)
+                return SNIB_LOSS_REFUSED;
+        return h->outstanding || h->fault.code < 0 ? SNIB_LOSS_UNREACHABLE : SNIB_LOSS_EXPIRED;
+}
+
+/* Asks for what is wanted next, now. */
+static void ask_next(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        snib__hold_submit(c, h, snib__calls_want(h, SNIB__CALL_ACQUIRE) ? SNIB__ACQUIRE : SNIB__RENEW, now);
+}
+
+void snib__held_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        if (now >= h->deadline)
+                snib__held_lose(c, h, reason_at_deadline(h), now);
+        else
+                ask_next(c, h, now);
+}
+
+static void answer_once(struct snib__core *c, struct snib__hold *h, int code)
+{
+        for (struct snib__list *it = h->calls.next, *next; it != &h->calls; it = next) {
+                struct snib__call *call = snib__container(it, struct snib__call, link);
+
+                next = it->next;
+                if (call->kind == SNIB__CALL_RENEW || call->once)
+                        snib__call_answer(c, call, code, &h->fault);
+        }
+}
+
+static void failed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        snib__hold_blame(h, r);
+        h->failures++;
+        if (!snib__reply_passing(r)) {
+                h->refused = true;
+                snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
+        }
+        answer_once(c, h, r->error);
+        snib__hold_wake_at(c, h,
+                           snib__after(now, snib__backoff(c, h->failures, snib__min(SNIB__BACKOFF_MAX, h->lease / 8))));
+        snib__held_idle(c, h, now);
+}
+
+static void confirmed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        if (r->token != 0 && r->token != h->token && !SNIB__BUG(token_not_compared_on_reentry)) {
+                h->in_doubt = true; /* our id holds it, but not without a gap: give that new hold back */
+                snib__held_lose(c, h, SNIB_LOSS_GONE, now);
+                return;
+        }
+        extend(c, h, now);
+        if (r->status == SNIB__GRANTED)
+                admit(c, h);
+        else
+                snib__calls_answer(c, h, SNIB__CALL_RENEW, 1, NULL);
+        if (!snib__list_empty(&h->calls))
+                ask_next(c, h, now);
+        else
+                snib__held_idle(c, h, now);
+}
+
+void snib__held_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        if (r->status == SNIB__GRANTED || r->status == SNIB__RENEWED)
+                confirmed(c, h, r, now);
+        else if (r->status == SNIB__BUSY)
+                snib__held_lose(c, h, SNIB_LOSS_TAKEN, now);
+        else if (r->status == SNIB__GONE)
+                snib__held_lose(c, h, r->held ? SNIB_LOSS_TAKEN : SNIB_LOSS_GONE, now);
+        else if (r->status == SNIB__FAILED && r->error == SNIB_EKIND)
+                snib__held_lose(c, h, SNIB_LOSS_GONE, now);
+        else
+                failed(c, h, r, now);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_CORE_INTERNAL_H
+#define SNIB_CORE_INTERNAL_H
+
+/*
+ * What the files of core/ share. One file per part of a hold's life: wait.c (asking and waiting), held.c (renewal and loss), release.c, ask.c
+ * (questions without a hold); core.c dispatches events to them.
+ */
+
+#include "base/assert.h"
+#include "base/seedbug.h"
+#include "core/core.h"
+
+/* The longest sleep of a waiter before it asks again without having been told of a change: the safety net under lost notifications. */
+#define SNIB__POLL_MAX SNIB__S
+/* Back-off after failures: doubles from the first to the second, with full jitter. */
+#define SNIB__BACKOFF_MIN (10 * SNIB__MS)
+#define SNIB__BACKOFF_MAX SNIB__S
+
+/* core.c */
+void snib__hold_set(struct snib__core *c, struct snib__hold *h, enum snib__hold_state state);
+void snib__hold_wake_at(struct snib__core *c, struct snib__hold *h, snib__ns when);
+void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__verb verb, snib__ns now);
+void snib__hold_dirty(struct snib__core *c, struct snib__hold *h);
+/* The record is done with: back to IDLE, FREE follows. */
+void snib__hold_finish(struct snib__core *c, struct snib__hold *h);
+void snib__hold_blame(struct snib__hold *h, const struct snib__reply *r);
+void snib__call_answer(struct snib__core *c, struct snib__call *call, int result, const struct snib__fault *fault);
+/* Answers every call of this kind. */
+void snib__calls_answer(struct snib__core *c, struct snib__hold *h, enum snib__call_kind kind, int result,
+                        const struct snib__fault *fault);
+bool snib__calls_want(const struct snib__hold *h, enum snib__call_kind kind);
+snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most);
+void snib__timer_set(struct snib__core *c, struct snib__timer *t, snib__ns due);
+/* The request could not be executed, or its fate is unknown, for a reason that may pass. */
+bool snib__reply_passing(const struct snib__reply *r);
+
+/* wait.c */
+void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
+void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);
+void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now);
+/* A change was noticed: ask now, or again when the question under way is answered. */
+void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, snib__ns now);
+/* Nobody waits for this acquire any more. */
+void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now);
+void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
+/* ASKING or WAITING ends: the hold leaves the waiters. */
+void snib__wait_done(struct snib__core *c, struct snib__hold *h, bool granted, snib__ns now);
+
+/* held.c */
+void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
+void snib__held_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
+void snib__held_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);
+void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now);
+void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now);
+/* The last acquire and the last one about to join are gone without a release: give it back. */
+void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now);
+void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now);
+
+/* release.c */
+/* Ends the hold at the engine; nobody need wait for it. Also from LOST, which stays LOST. */
+void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns now);
+void snib__release_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
+void snib__release_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);
+void snib__release_call_over(struct snib__core *c, struct snib__call *call, snib__ns now);
+/* A lost hold that was paid back and has nothing under way is done. */
+void snib__lost_maybe_finish(struct snib__core *c, struct snib__hold *h);
+
+/* ask.c */
+void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now);
+void snib__ask_answer(struct snib__core *c, struct snib__ask *a, int result);
+void snib__ask_retry_now(struct snib__core *c, struct snib__ask *a, snib__ns now);
+
+#endif

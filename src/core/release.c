@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The end of a hold at the engine: by its owner, or in the background after a wait that was given up or a hold that was
+ * lost. Not the counting of re-entries (core.c).
+ *
+ * The release names the hold's id, so repeating it, or its arriving late, can end nothing else. It is repeated until
+ * the engine answered or everything that was granted to this id must have run out. A repetition that finds nothing,
+ * after one whose fate is unknown, means that the first one was executed.
+ */
+
+#include "core/internal.h"
+
+void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        bool asked = h->outstanding && h->verb == SNIB__ACQUIRE;
+
+        atomic_store_explicit(&h->valid_until, 0, memory_order_release);
+        h->failures = 0;
+        h->fault.code = 0;
+        h->deadline = snib__after(now, h->lease);
+        if (h->state != SNIB__LOST) {
+                snib__tree_remove(&c->by_owner, &h->by_owner);
+                snib__hold_set(c, h, SNIB__RELEASING);
+        }
+        /* An acquire under way may not be overtaken: it could take the lock after the release. */
+        if (!asked)
+                snib__hold_submit(c, h, SNIB__BUG(renew_after_release) ? SNIB__RENEW : SNIB__RELEASE, now);
+}
+
+void snib__lost_maybe_finish(struct snib__core *c, struct snib__hold *h)
+{
+        if (h->state == SNIB__LOST && h->depth == 0 && !h->outstanding && h->wake_at == SNIB__NEVER)
+                snib__hold_finish(c, h);
+}
+
+static void end(struct snib__core *c, struct snib__hold *h, int result, const struct snib__fault *fault)
+{
+        snib__calls_answer(c, h, SNIB__CALL_RELEASE, result, fault);
+        if (h->state == SNIB__RELEASING) {
+                snib__hold_finish(c, h);
+                return;
+        }
+        h->deadline = SNIB__NEVER;
+        snib__hold_wake_at(c, h, SNIB__NEVER);
+        snib__lost_maybe_finish(c, h);
+}
+
+static void retry(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        h->failures++;
+        h->release_in_doubt |= r->error == SNIB_EUNKNOWN;
+        snib__hold_blame(h, r);
+        if (!snib__reply_passing(r))
+                snib__calls_answer(c, h, SNIB__CALL_RELEASE, r->error, &h->fault);
+        snib__hold_wake_at(c, h, snib__after(now, snib__backoff(c, h->failures, SNIB__BACKOFF_MAX)));
+}
+
+void snib__release_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        bool doubt = h->release_in_doubt && !SNIB__BUG(repeated_release_counted_twice);
+
+        if (h->verb != SNIB__RELEASE)
+                snib__hold_submit(c, h, SNIB__RELEASE, now); /* what had to be waited for is answered */
+        else if (r->status == SNIB__RELEASED)
+                end(c, h, 1, NULL);
+        else if (r->status == SNIB__GONE)
+                end(c, h, doubt ? 1 : SNIB_ELOST, NULL);
+        else if (r->status == SNIB__FAILED && r->error == SNIB_EKIND)
+                end(c, h, SNIB_ELOST, NULL);
+        else
+                retry(c, h, r, now);
+}
+
+void snib__release_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        static const struct snib__fault silent = {SNIB_EUNKNOWN, 0, "the engine did not confirm the release"};
+
+        if (now >= h->deadline) {
+                /* Whatever this id held has run out by now. */
+                if (h->outstanding)
+                        c->outstanding--;
+                h->outstanding = false;
+                h->submit = false;
+                end(c, h, SNIB_EUNKNOWN, &silent);
+        } else {
+                snib__hold_submit(c, h, SNIB__RELEASE, now);
+        }
+}
+
+void snib__release_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)
+{
+        static const struct snib__fault late = {SNIB_EUNKNOWN, 0, "the engine did not answer in time"};
+        struct snib__hold *h = call->hold;
+        bool doubt = h->release_in_doubt || h->outstanding || h->fault.code == 0;
+
+        snib__call_answer(c, call, doubt ? SNIB_EUNKNOWN : h->fault.code, doubt ? &late : &h->fault);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A hold before it is held: asking, waiting, giving up. Not the sleeping of a thread, which is the runtime's.
+ *
+ * At most one question is under way at a time. A waiter asks again when it is told of a change, when its watch has
+ * taken effect (what happened before may have been missed), when the link is back, and at the latest after the holder's
+ * lease or SNIB__POLL_MAX. The first waiter of a name, by arrival, takes a change; if it then leaves empty-handed, the
+ * change is passed on to the next, so that no wake-up dies with a waiter that gave up.
+ */
+
+#include "core/internal.h"
+#include <string.h>
+
+static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        h->again = false;
+        if (c->config.queues)
+                snib__list_each (it, &h->calls)
+                        if (!snib__container(it, struct snib__call, link)->once)
+                                h->queued = true;
+        snib__hold_set(c, h, SNIB__ASKING);
+        snib__hold_submit(c, h, SNIB__ACQUIRE, now);
+}
+
+void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, snib__ns now)
+{
+        h->woken |= woken;
+        if (h->state == SNIB__ASKING)
+                h->again = true;
+        else
+                ask(c, h, now);
+}
+
+void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        c->polls++;
+        ask(c, h, now);
+}
+
+static void watch(struct snib__core *c, struct snib__hold *h)
+{
+        if (!c->config.watches || h->watched)
+                return;
+        h->watched = h->watch_pending = true;
+        snib__hold_dirty(c, h);
+}
+
+static void unwatch(struct snib__core *c, struct snib__hold *h)
+{
+        if (!h->watched)
+                return;
+        h->watched = false;
+        if (h->watch_pending)
+                h->watch_pending = false;
+        else
+                h->unwatch_pending = true;
+        snib__hold_dirty(c, h);
+}
+
+void snib__wait_done(struct snib__core *c, struct snib__hold *h, bool granted, snib__ns now)
+{
+        struct snib__tree_node *n = snib__tree_next(&h->by_wait);
+        struct snib__hold *next = n ? snib__container(n, struct snib__hold, by_wait) : NULL;
+        bool pass_on = h->woken && !granted;
+
+        snib__tree_remove(&c->by_wait, &h->by_wait);
+        unwatch(c, h);
+        h->woken = false;
+        if (pass_on && next && next->name.length == h->name.length &&
+            memcmp(next->name.bytes, h->name.bytes, h->name.length) == 0)
+                snib__wait_poke(c, next, true, now);
+}
+
+void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        bool asking = h->state == SNIB__ASKING;
+
+        snib__wait_done(c, h, false, now);
+        snib__tree_remove(&c->by_owner, &h->by_owner);
+        if (asking && h->outstanding)
+                snib__hold_set(c, h, SNIB__CANCELLING);
+        else if ((h->queued || h->in_doubt) && !SNIB__BUG(cancel_leaves_waiter))
+                snib__release_begin(c, h, now);
+        else
+                snib__hold_finish(c, h);
+}
+
+void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        bool certainly_nothing = r->status == SNIB__BUSY || (r->status == SNIB__FAILED && r->error != SNIB_EUNKNOWN);
+
+        if (certainly_nothing && !h->queued && !h->in_doubt)
+                snib__hold_finish(c, h);
+        else if (SNIB__BUG(cancel_leaves_waiter))
+                snib__hold_finish(c, h);
+        else
+                snib__release_begin(c, h, now);
+}
+
+/* Answers those who wanted one try, as it came out. */
+static void answer_once(struct snib__core *c, struct snib__hold *h, int result)
+{
+        for (struct snib__list *it = h->calls.next, *next; it != &h->calls; it = next) {
+                struct snib__call *call = snib__container(it, struct snib__call, link);
+
+                next = it->next;
+                if (!call->once || call->kind != SNIB__CALL_ACQUIRE)
+                        continue;
+                call->holder = h->last;
+                snib__call_answer(c, call, result, result < 0 ? &h->fault : NULL);
+        }
+}
+
+static void go_on_waiting(struct snib__core *c, struct snib__hold *h, snib__ns delay, snib__ns now)
+{
+        snib__hold_set(c, h, SNIB__WAITING);
+        snib__hold_wake_at(c, h, snib__after(now, delay));
+        if (h->again)
+                ask(c, h, now);
+}
+
+/* Until the holder's lease is over, never longer than the safety net allows, spread a little. */
+static snib__ns poll_delay(struct snib__core *c, const struct snib__reply *busy)
+{
+        snib__ns delay = SNIB__POLL_MAX;
+
+        if (SNIB__BUG(sleeping_past_dead_holders_ttl))
+                return 3600 * SNIB__S;
+        if (busy->left_ms >= 0 && busy->left_ms < SNIB__POLL_MAX / SNIB__MS)
+                delay = (busy->left_ms + 1) * SNIB__MS;
+        return delay + (snib__ns)snib__prng_below(&c->prng, (uint64_t)(delay / 16 + 1));
+}
+
+static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        h->last = *r;
+        h->failures = 0;
+        h->fault.code = 0;
+        h->in_doubt = false;
+        answer_once(c, h, 0);
+        if (!snib__calls_want(h, SNIB__CALL_ACQUIRE)) {
+                snib__wait_leave(c, h, now);
+                return;
+        }
+        watch(c, h);
+        go_on_waiting(c, h, poll_delay(c, r), now);
+}
+
+/* No answer, or one that may be another later. */
+static void not_now(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        snib__hold_blame(h, r);
+        h->failures++;
+        h->in_doubt |= r->error == SNIB_EUNKNOWN;
+        h->again = false;
+        answer_once(c, h, r->error);
+        if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
+                snib__wait_leave(c, h, now);
+        else
+                go_on_waiting(c, h, snib__backoff(c, h->failures, SNIB__BACKOFF_MAX), now);
+}
+
+static void refused(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        snib__hold_blame(h, r);
+        snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
+        snib__wait_leave(c, h, now);
+}
+
+void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        static const struct snib__reply nonsense = {.status = SNIB__FAILED,
+                                                    .error = SNIB_EPROTOCOL,
+                                                    .error_text = "the engine's answer is not one to an acquire"};
+        static const struct snib__reply too_late = {.status = SNIB__FAILED,
+                                                    .error = SNIB_ENOTREADY,
+                                                    .error_text =
+                                                        "the engine answers more slowly than the lease lasts"};
+
+        if (r->status == SNIB__BUSY) {
+                busy(c, h, r, now);
+        } else if (r->status == SNIB__FAILED && snib__reply_passing(r)) {
+                not_now(c, h, r, now);
+        } else if (r->status == SNIB__FAILED) {
+                refused(c, h, r, now);
+        } else if (r->status != SNIB__GRANTED || r->token <= 0) {
+                h->in_doubt = true;
+                refused(c, h, &nonsense, now);
+        } else if (!SNIB__BUG(deadline_from_reply) && h->sent_at + snib__lease_trusted(h->lease) <= now) {
+                h->in_doubt = true; /* born dead: by now it may be somebody else's */
+                not_now(c, h, &too_late, now);
+        } else {
+                snib__held_begin(c, h, r, now);
+        }
+}
+
+void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)
+{
+        struct snib__hold *h = call->hold;
+
+        if (h->state == SNIB__ASKING && h->attempt == 1) {
+                call->once = true; /* the wait is over, but everyone gets one honest answer */
+                return;
+        }
+        call->holder = h->last;
+        snib__call_answer(c, call, h->fault.code < 0 ? h->fault.code : 0, h->fault.code < 0 ? &h->fault : NULL);
+        if (snib__calls_want(h, SNIB__CALL_ACQUIRE))
+                return;
+        if (h->state == SNIB__HELD)
+                snib__held_idle(c, h, now);
+        else if (h->state == SNIB__ASKING || h->state == SNIB__WAITING)
+                snib__wait_leave(c, h, now);
+}
