@@ -479,9 +479,12 @@ static struct span secret(const char *text)
         if (*from != ':')
                 return (struct span){from, 0};
 
-        const char *end = ++from + strspn(from, "0123456789");
+        from++;
 
-        return (struct span){from, *end && !strchr("/?", *end) ? strlen(from) : 0};
+        size_t digits = strspn(from, "0123456789");
+        bool port = digits <= 5 && strchr("/?", from[digits]);
+
+        return (struct span){from, port ? 0 : strlen(from)};
 }
 
 /* Appends to a text of `size` bytes, of which `used` are in use; answers how many are then. */
