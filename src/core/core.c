@@ -135,14 +135,19 @@ void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__ve
         snib__hold_wake_at(c, h, snib__after(now, c->config.op_timeout));
 }
 
+void snib__hold_forget(struct snib__core *c, struct snib__hold *h)
+{
+        set_outstanding(c, &h->outstanding, false);
+        h->submit = false;
+}
+
 void snib__hold_finish(struct snib__core *c, struct snib__hold *h)
 {
         snib__assert(snib__list_empty(&h->calls));
         snib__assert(atomic_load_explicit(&h->valid_until, memory_order_relaxed) == 0);
         snib__tree_remove(&c->by_owner, &h->by_owner);
         snib__tree_remove(&c->by_wait, &h->by_wait);
-        set_outstanding(c, &h->outstanding, false);
-        h->submit = false;
+        snib__hold_forget(c, h);
         h->cookie = 0;
         h->wake_at = SNIB__NEVER;
         snib__list_remove(&h->all);
@@ -493,8 +498,7 @@ static void time_out(struct snib__core *c, struct snib__hold *h, snib__ns now)
         static const struct snib__reply late = {
             .status = SNIB__FAILED, .error = SNIB_EUNKNOWN, .error_text = "the engine did not answer in time"};
 
-        set_outstanding(c, &h->outstanding, false);
-        h->submit = false;
+        snib__hold_forget(c, h);
         dispatch_reply(c, h, &late, now);
 }
 

@@ -81,7 +81,8 @@ void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, sni
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, SNIB_ELOST, NULL);
         snib__calls_answer(c, h, SNIB__CALL_RENEW, SNIB_ELOST, NULL);
         h->deadline = SNIB__NEVER;
-        h->wake_at = SNIB__NEVER;
+        if (!h->outstanding)
+                h->wake_at = SNIB__NEVER;
         snib__hold_set(c, h, SNIB__LOST);
         if (!gone || h->in_doubt)
                 snib__release_begin(c, h, now);

@@ -22,6 +22,8 @@ void snib__hold_set(struct snib__core *c, struct snib__hold *h, enum snib__hold_
 void snib__hold_wake_at(struct snib__core *c, struct snib__hold *h, snib__ns when);
 void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__verb verb, snib__ns now);
 void snib__hold_dirty(struct snib__core *c, struct snib__hold *h);
+/* The request under way, if any, will not be answered any more. */
+void snib__hold_forget(struct snib__core *c, struct snib__hold *h);
 /* The record is done with: back to IDLE, FREE follows. */
 void snib__hold_finish(struct snib__core *c, struct snib__hold *h);
 void snib__hold_blame(struct snib__hold *h, const struct snib__reply *r);

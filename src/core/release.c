@@ -19,10 +19,9 @@ void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns no
         h->failures = 0;
         h->fault.code = 0;
         h->deadline = snib__after(now, h->lease);
-        if (h->state != SNIB__LOST) {
+        if (h->state != SNIB__LOST)
                 snib__tree_remove(&c->by_owner, &h->by_owner);
-                snib__hold_set(c, h, SNIB__RELEASING);
-        }
+        snib__hold_set(c, h, h->state == SNIB__LOST ? SNIB__LOST : SNIB__RELEASING);
         /* An acquire under way may not be overtaken: it could take the lock after the release. */
         if (!asked)
                 snib__hold_submit(c, h, SNIB__BUG(renew_after_release) ? SNIB__RENEW : SNIB__RELEASE, now);
@@ -78,10 +77,7 @@ void snib__release_wake(struct snib__core *c, struct snib__hold *h, snib__ns now
 
         if (now >= h->deadline) {
                 /* Whatever this id held has run out by now. */
-                if (h->outstanding)
-                        c->outstanding--;
-                h->outstanding = false;
-                h->submit = false;
+                snib__hold_forget(c, h);
                 end(c, h, SNIB_EUNKNOWN, &silent);
         } else {
                 snib__hold_submit(c, h, SNIB__RELEASE, now);

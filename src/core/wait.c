@@ -152,8 +152,11 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
 {
         snib__hold_blame(h, r);
         h->failures++;
-        h->in_doubt |= r->error == SNIB_EUNKNOWN;
         h->again = false;
+        if (r->error == SNIB_EUNKNOWN)
+                h->in_doubt = true;
+        else if (h->attempt == 1)
+                h->queued = h->in_doubt; /* not executed: not in the queue either */
         answer_once(c, h, r->error);
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 snib__wait_leave(c, h, now);
@@ -164,6 +167,8 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
 static void refused(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         snib__hold_blame(h, r);
+        if (h->attempt == 1)
+                h->queued = h->in_doubt;
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
         snib__wait_leave(c, h, now);
 }
