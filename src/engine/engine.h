@@ -98,6 +98,9 @@ struct snib__engine_ops {
         /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for with revents in `events`, or NULL: find out
          * yourself. Notes are then taken one by one with next(). */
         void (*process)(struct snib__engine *e, const struct snib__interest *ready, snib__ns now);
+        /* Optional, NULL: submit(), watch() and list() send at once. Otherwise they may only gather bytes, and this sends them as far as that is possible
+         * without blocking; so does process(). The runtime calls it before it waits. */
+        void (*flush)(struct snib__engine *e, snib__ns now);
         /* The next note, in the order of their happening. False: none left. */
         bool (*next)(struct snib__engine *e, struct snib__note *ret);
         /* Sends what is buffered if that is possible at once, closes everything, frees. Nothing is completed any more. Blocks briefly. */
