@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The client machine, one hold's life at a time: each test says what happens and compares the effects with a readable
+ * trace. Time is a number; nothing sleeps. The interplay of many clients is the simulator's.
+ */
+
+#include "base/assert.h"
+#include "core/core.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+void snib__assert_fail(const char *condition, const char *file, int line)
+{
+        fprintf(stderr, "%s:%d: %s\n", file, line, condition);
+        abort();
+}
+
+struct rig {
+        struct snib__core core;
+        snib__ns now;
+        char trace[4096];
+        struct snib__hold *hold; /* of the last submit */
+        uint64_t cookie;
+        uint32_t attempt;
+        struct snib__op op;
+};
+
+static const struct snib__name stock = {"stock", 5};
+static const struct snib__name me = {"t:1", 3};
+
+static void say(struct rig *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct rig *r, const char *format, ...)
+{
+        size_t used = strlen(r->trace);
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(r->trace + used, sizeof(r->trace) - used, format, ap);
+        va_end(ap);
+}
+
+static const char *verb_text(enum snib__verb verb)
+{
+        static const char *const texts[] = {"?", "acquire", "release", "renew", "query", "force"};
+
+        return texts[verb];
+}
+
+static void pull(struct rig *r)
+{
+        struct snib__effect e;
+
+        while (snib__core_next(&r->core, &e)) {
+                switch (e.kind) {
+                case SNIB__EFFECT_LOST:
+                        say(r, "lost %s; ",
+                            e.hold->loss == SNIB_LOSS_EXPIRED       ? "expired"
+                            : e.hold->loss == SNIB_LOSS_TAKEN       ? "taken"
+                            : e.hold->loss == SNIB_LOSS_GONE        ? "gone"
+                            : e.hold->loss == SNIB_LOSS_UNREACHABLE ? "unreachable"
+                            : e.hold->loss == SNIB_LOSS_MAX_HOLD    ? "max-hold"
+                                                                    : "otherwise");
+                        break;
+                case SNIB__EFFECT_ANSWER:
+                        say(r, "answer %d; ", e.call->result);
+                        break;
+                case SNIB__EFFECT_ANSWER_ASK:
+                        say(r, "answer-ask %d; ", e.ask->result);
+                        break;
+                case SNIB__EFFECT_SUBMIT:
+                        say(r, "%s#%u; ", verb_text(e.op.verb), e.attempt);
+                        r->hold = e.hold;
+                        r->cookie = e.cookie;
+                        r->attempt = e.attempt;
+                        r->op = e.op;
+                        break;
+                case SNIB__EFFECT_WATCH:
+                        say(r, "watch; ");
+                        break;
+                case SNIB__EFFECT_UNWATCH:
+                        say(r, "unwatch; ");
+                        break;
+                case SNIB__EFFECT_FREE:
+                        say(r, "free; ");
+                        break;
+                }
+        }
+        assert_null(snib__core_check(&r->core, r->now));
+}
+
+#define expect(r, text)                                \
+        do {                                           \
+                pull(r);                               \
+                assert_string_equal((r)->trace, text); \
+                (r)->trace[0] = 0;                     \
+        } while (0)
+
+static void rig_init(struct rig *r, bool queues)
+{
+        struct snib__core_config config = {.queues = queues, .watches = !queues, .op_timeout = 3 * SNIB__S, .seed = 1};
+
+        memset(r, 0, sizeof(*r));
+        r->now = 1000 * SNIB__S;
+        snib__core_init(&r->core, &config);
+        snib__core_link(&r->core, true, 0, 0, NULL, r->now);
+}
+
+static void hold_init(struct snib__hold *h, const char *id)
+{
+        memset(h, 0, sizeof(*h));
+        h->name = stock;
+        h->owner = me;
+        h->reentrant = true;
+        h->keep = true;
+        h->lease = 30 * SNIB__S;
+        snprintf(h->id.text, sizeof(h->id.text), "%s", id);
+}
+
+static struct snib__call call_init(enum snib__call_kind kind, bool once, snib__ns deadline)
+{
+        return (struct snib__call){.kind = kind, .once = once, .deadline = deadline};
+}
+
+static void reply(struct rig *r, enum snib__status status, int64_t token)
+{
+        struct snib__reply a = {.status = status, .token = token, .left_ms = 500};
+
+        snib__core_reply_hold(&r->core, r->hold, r->cookie, r->attempt, &a, r->now);
+}
+
+static void refuse(struct rig *r, int code)
+{
+        struct snib__reply a = {.status = SNIB__FAILED, .error = code};
+
+        snib__core_reply_hold(&r->core, r->hold, r->cookie, r->attempt, &a, r->now);
+}
+
+static void pass(struct rig *r, snib__ns time)
+{
+        r->now += time;
+        snib__core_tick(&r->core, r->now);
+}
+
+/* A held lock with token 7, its acquire sent now. */
+static void hold_it(struct rig *r, struct snib__hold *h, struct snib__call *call)
+{
+        hold_init(h, "u:1");
+        *call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+        snib__core_begin(&r->core, h, call, r->now);
+        expect(r, "acquire#1; ");
+        reply(r, SNIB__GRANTED, 7);
+        expect(r, "answer 1; ");
+        assert_int_equal(h->state, SNIB__HELD);
+}
+
+static void acquire_and_release(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        assert_int_equal(h.token, 7);
+        assert_int_equal(h.depth, 1);
+        assert_int_equal(h.valid_until, r.now + snib__lease_trusted(h.lease));
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "release#2; ");
+        assert_int_equal(h.valid_until, 0);
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "answer 1; free; ");
+        assert_true(snib__list_empty(&r.core.holds));
+        assert_int_equal(snib__core_deadline(&r.core), SNIB__NEVER);
+}
+
+static void deadline_counts_from_before_the_request(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__ns sent = r.now;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        pull(&r);
+        pass(&r, 2 * SNIB__S);
+        reply(&r, SNIB__GRANTED, 7);
+        assert_int_equal(h.deadline, sent + h.lease - h.lease / 500 - 2 * SNIB__MS);
+}
+
+static void F8_born_dead_is_not_returned(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        h.lease = SNIB__S;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        pass(&r, SNIB__S);
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "answer -11; release#2; ");
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "free; ");
+}
+
+static void busy_try_answers_the_holder(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        pull(&r);
+        r.trace[0] = 0;
+        struct snib__reply busy = {.status = SNIB__BUSY, .left_ms = 1234, .held = true};
+        snprintf(busy.holder.id.text, sizeof(busy.holder.id.text), "other:9");
+        snib__core_reply_hold(&r.core, r.hold, r.cookie, r.attempt, &busy, r.now);
+        expect(&r, "answer 0; free; ");
+        assert_string_equal(call.holder.holder.id.text, "other:9");
+        assert_int_equal(call.holder.left_ms, 1234);
+}
+
+/* Rows F29 and F30: what happens between the refusal and the watch, or while it was down, is not missed. */
+static void F30_asks_again_after_watching(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        reply(&r, SNIB__BUSY, 0);
+        expect(&r, "watch; ");
+        snib__core_watching(&r.core, stock, r.now);
+        expect(&r, "acquire#2; ");
+        reply(&r, SNIB__BUSY, 0);
+        expect(&r, "");
+        snib__core_watching(&r.core, stock, r.now);
+        expect(&r, "acquire#3; ");
+        snib__core_changed(&r.core, stock, false, r.now); /* while the question is under way */
+        expect(&r, "");
+        reply(&r, SNIB__BUSY, 0);
+        expect(&r, "acquire#4; ");
+        reply(&r, SNIB__GRANTED, 8);
+        expect(&r, "answer 1; unwatch; ");
+}
+
+static void F31_polls_within_the_holders_lease(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        pull(&r);
+        reply(&r, SNIB__BUSY, 0); /* 500 ms left */
+        r.trace[0] = 0;
+        expect(&r, "watch; ");
+        assert_true(snib__core_deadline(&r.core) > r.now + 500 * SNIB__MS);
+        assert_true(snib__core_deadline(&r.core) < r.now + 550 * SNIB__MS);
+        pass(&r, 550 * SNIB__MS);
+        expect(&r, "acquire#2; ");
+        assert_int_equal(r.core.polls, 1);
+}
+
+static void F15_repeats_with_the_same_id(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        refuse(&r, SNIB_EUNKNOWN);
+        expect(&r, "");
+        snib__core_link(&r.core, true, 0, 0, NULL, r.now);
+        expect(&r, "acquire#2; ");
+        assert_string_equal(r.op.id.text, "u:1");
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "answer 1; ");
+}
+
+static void F17_an_answer_to_an_earlier_attempt_is_dropped(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        uint64_t cookie = r.cookie;
+        pass(&r, 3 * SNIB__S); /* no answer: unknown */
+        pass(&r, 10 * SNIB__MS);
+        expect(&r, "acquire#2; ");
+        struct snib__reply late = {.status = SNIB__BUSY, .left_ms = 100};
+        snib__core_reply_hold(&r.core, &h, cookie, 1, &late, r.now);
+        expect(&r, "");
+        assert_int_equal(h.state, SNIB__ASKING);
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "answer 1; ");
+}
+
+static void F16_a_repeated_release_says_released(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "release#2; ");
+        refuse(&r, SNIB_EUNKNOWN);
+        snib__core_link(&r.core, true, 0, 0, NULL, r.now);
+        expect(&r, "release#3; ");
+        reply(&r, SNIB__GONE, 0);
+        expect(&r, "answer 1; free; ");
+}
+
+static void F82_release_of_what_was_taken_is_lost(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "release#2; ");
+        reply(&r, SNIB__GONE, 0);
+        expect(&r, "answer -13; free; ");
+}
+
+static void F83_release_that_fails_goes_on_behind(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, 0);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        back.deadline = r.now + SNIB__S;
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "release#2; ");
+        refuse(&r, SNIB_EUNREACHABLE);
+        expect(&r, "");
+        snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "gone", r.now);
+        for (int i = 0; i < 1000 && !r.trace[0]; i++) {
+                pass(&r, 10 * SNIB__MS);
+                pull(&r);
+                if (r.core.outstanding) {
+                        refuse(&r, SNIB_EUNREACHABLE);
+                        pull(&r);
+                        if (!strstr(r.trace, "answer"))
+                                r.trace[0] = 0;
+                }
+        }
+        expect(&r, "answer -10; ");
+        pass(&r, h.lease); /* whatever it held has run out */
+        expect(&r, "free; ");
+}
+
+static void renews_every_third_and_is_lost_at_the_deadline(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        pass(&r, h.lease / 3);
+        expect(&r, "renew#2; ");
+        reply(&r, SNIB__RENEWED, 0);
+        expect(&r, "");
+        assert_int_equal(h.deadline, r.now + snib__lease_trusted(h.lease));
+        snib__ns deadline = h.deadline;
+        while (r.now < deadline - SNIB__MS) {
+                pass(&r, SNIB__MS);
+                pull(&r);
+                if (r.core.outstanding)
+                        refuse(&r, SNIB_EUNREACHABLE);
+                assert_null(strstr(r.trace, "lost"));
+                r.trace[0] = 0;
+        }
+        pass(&r, SNIB__MS);
+        pull(&r);
+        assert_non_null(strstr(r.trace, "lost unreachable; release#"));
+        assert_int_equal(h.state, SNIB__LOST);
+        assert_int_equal(h.loss, SNIB_LOSS_UNREACHABLE);
+        assert_int_equal(h.valid_until, 0);
+}
+
+static void F6_after_a_pause_the_loss_comes_first(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        r.now += 2 * h.lease;
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "lost expired; answer -13; release#2; ");
+        reply(&r, SNIB__GONE, 0);
+        expect(&r, "free; ");
+}
+
+static void F87_renewal_tells_who_took_it(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        snib__core_ended(&r.core, stock, &h.id, r.now);
+        expect(&r, "renew#2; ");
+        struct snib__reply gone = {.status = SNIB__GONE, .held = true};
+        snib__core_reply_hold(&r.core, &h, r.cookie, r.attempt, &gone, r.now);
+        expect(&r, "lost taken; ");
+}
+
+static void reentry_counts_and_compares_the_token(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, true, 0);
+        struct snib__call back[2] = {call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER),
+                                     call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER)};
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        assert_ptr_equal(snib__core_find(&r.core, stock, me), &h);
+        snib__core_join(&r.core, &h, &again, r.now);
+        expect(&r, "acquire#2; ");
+        assert_int_equal(r.op.token, 7);
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "answer 1; ");
+        assert_int_equal(h.depth, 2);
+        snib__core_release(&r.core, &h, &back[0], r.now);
+        expect(&r, "answer 0; ");
+        snib__core_release(&r.core, &h, &back[1], r.now);
+        expect(&r, "release#3; ");
+}
+
+static void F79_reentry_into_a_new_epoch_is_a_loss(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, true, 0);
+        struct snib__call back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        snib__core_join(&r.core, &h, &again, r.now);
+        expect(&r, "acquire#2; ");
+        reply(&r, SNIB__GRANTED, 9);
+        expect(&r, "lost gone; answer -13; release#3; ");
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "");
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "answer -13; free; ");
+}
+
+static void non_reentrant_refuses_its_owner(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        h.reentrant = false;
+        snib__core_join(&r.core, &h, &again, r.now);
+        expect(&r, "answer -9; ");
+}
+
+/* Row F37: whatever the engine may have granted to a cancelled wait is given back. */
+static void F37_cancel_while_asking(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        snib__core_cancel(&r.core, &call, SNIB_ECANCELLED, r.now);
+        expect(&r, "answer -18; ");
+        assert_null(snib__core_find(&r.core, stock, me));
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "release#2; ");
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "free; ");
+}
+
+static void F37_cancel_leaves_the_queue(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, true);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        assert_true(r.op.enqueue);
+        reply(&r, SNIB__BUSY, 0);
+        expect(&r, "");
+        snib__core_cancel(&r.core, &call, SNIB_ECANCELLED, r.now);
+        expect(&r, "answer -18; release#2; ");
+}
+
+/* Row F92: a wake-up does not die with a waiter that gives up. */
+static void F92_a_wake_up_is_passed_on(void **state)
+{
+        static const struct snib__name other = {"t:2", 3};
+        struct rig r;
+        struct snib__hold a, b;
+        struct snib__call first = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER), second = first;
+
+        rig_init(&r, false);
+        hold_init(&a, "u:1");
+        hold_init(&b, "u:2");
+        b.owner = other;
+        snib__core_begin(&r.core, &a, &first, r.now);
+        pull(&r);
+        reply(&r, SNIB__BUSY, 0);
+        snib__core_begin(&r.core, &b, &second, r.now);
+        pull(&r);
+        reply(&r, SNIB__BUSY, 0);
+        pull(&r);
+        r.trace[0] = 0;
+        snib__core_changed(&r.core, stock, false, r.now);
+        expect(&r, "acquire#2; ");
+        assert_string_equal(r.op.id.text, "u:1");
+        snib__core_cancel(&r.core, &first, SNIB_ECANCELLED, r.now);
+        expect(&r, "answer -18; unwatch; acquire#2; ");
+        assert_string_equal(r.op.id.text, "u:2");
+}
+
+static void F13_wait_that_just_elapsed_gets_one_answer(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, 0);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        call.deadline = r.now + SNIB__MS;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        pass(&r, 5 * SNIB__MS);
+        expect(&r, "");
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "answer 1; ");
+}
+
+static void max_hold_ends_it(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        h.max_hold = 15 * SNIB__S;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        pull(&r);
+        reply(&r, SNIB__GRANTED, 7);
+        pass(&r, 10 * SNIB__S);
+        pull(&r);
+        reply(&r, SNIB__RENEWED, 0);
+        pull(&r);
+        r.trace[0] = 0;
+        pass(&r, 5 * SNIB__S);
+        expect(&r, "lost max-hold; release#3; ");
+}
+
+/* A fixed lease is checked after a reconnect, not lengthened. */
+static void fixed_lease_is_checked_not_extended(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        h.keep = false;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        pull(&r);
+        reply(&r, SNIB__GRANTED, 7);
+        pull(&r);
+        r.trace[0] = 0;
+        snib__ns deadline = h.deadline;
+        pass(&r, 20 * SNIB__S);
+        expect(&r, "");
+        snib__core_link(&r.core, true, 0, 0, NULL, r.now);
+        expect(&r, "renew#2; ");
+        assert_in_range(r.op.lease_ms, 9930, 10000);
+        reply(&r, SNIB__RENEWED, 0);
+        assert_true(h.deadline >= deadline && h.deadline < deadline + 50 * SNIB__MS);
+        pass(&r, 10 * SNIB__S);
+        assert_int_equal(h.loss, SNIB_LOSS_EXPIRED);
+}
+
+static void query_is_asked_again_until_its_deadline(void **state)
+{
+        struct rig r;
+        struct snib__ask ask = {.op = {.verb = SNIB__QUERY, .name = stock}};
+        struct snib__reply unknown = {.status = SNIB__FAILED, .error = SNIB_EUNREACHABLE};
+        struct snib__reply info = {.status = SNIB__INFO, .held = true};
+
+        rig_init(&r, false);
+        ask.deadline = r.now + SNIB__S;
+        snib__core_ask(&r.core, &ask, r.now);
+        expect(&r, "query#1; ");
+        snib__core_reply_ask(&r.core, &ask, r.cookie, r.attempt, &unknown, r.now);
+        expect(&r, "");
+        snib__core_link(&r.core, true, 0, 0, NULL, r.now);
+        expect(&r, "query#2; ");
+        snib__core_reply_ask(&r.core, &ask, r.cookie, r.attempt, &info, r.now);
+        expect(&r, "answer-ask 1; ");
+}
+
+static void close_releases_and_answers(void **state)
+{
+        static const struct snib__name other = {"t:2", 3};
+        struct rig r;
+        struct snib__hold h, w;
+        struct snib__call call, wait = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        hold_init(&w, "u:2");
+        w.owner = other;
+        snib__core_begin(&r.core, &w, &wait, r.now);
+        pull(&r);
+        reply(&r, SNIB__BUSY, 0);
+        pull(&r);
+        r.trace[0] = 0;
+        snib__core_close(&r.core, r.now);
+        expect(&r, "lost otherwise; answer -7; release#2; unwatch; free; ");
+        r.hold = &h;
+        r.cookie = h.cookie;
+        r.attempt = h.attempt;
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "free; ");
+        assert_true(snib__list_empty(&r.core.holds));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(acquire_and_release),
+            cmocka_unit_test(deadline_counts_from_before_the_request),
+            cmocka_unit_test(F8_born_dead_is_not_returned),
+            cmocka_unit_test(busy_try_answers_the_holder),
+            cmocka_unit_test(F30_asks_again_after_watching),
+            cmocka_unit_test(F31_polls_within_the_holders_lease),
+            cmocka_unit_test(F15_repeats_with_the_same_id),
+            cmocka_unit_test(F17_an_answer_to_an_earlier_attempt_is_dropped),
+            cmocka_unit_test(F16_a_repeated_release_says_released),
+            cmocka_unit_test(F82_release_of_what_was_taken_is_lost),
+            cmocka_unit_test(F83_release_that_fails_goes_on_behind),
+            cmocka_unit_test(renews_every_third_and_is_lost_at_the_deadline),
+            cmocka_unit_test(F6_after_a_pause_the_loss_comes_first),
+            cmocka_unit_test(F87_renewal_tells_who_took_it),
+            cmocka_unit_test(reentry_counts_and_compares_the_token),
+            cmocka_unit_test(F79_reentry_into_a_new_epoch_is_a_loss),
+            cmocka_unit_test(non_reentrant_refuses_its_owner),
+            cmocka_unit_test(F37_cancel_while_asking),
+            cmocka_unit_test(F37_cancel_leaves_the_queue),
+            cmocka_unit_test(F92_a_wake_up_is_passed_on),
+            cmocka_unit_test(F13_wait_that_just_elapsed_gets_one_answer),
+            cmocka_unit_test(max_hold_ends_it),
+            cmocka_unit_test(fixed_lease_is_checked_not_extended),
+            cmocka_unit_test(query_is_asked_again_until_its_deadline),
+            cmocka_unit_test(close_releases_and_answers),
+        };
+
+        return cmocka_run_group_tests_name("core", tests, NULL, NULL);
+}
