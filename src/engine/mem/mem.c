@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The mem: engine: the model inside this process, for tests, and for programs that want the same API between their
+ * threads. Not a store: nothing outlives the last client of a namespace.
+ *
+ * submit() does all the work and leaves a note; process() hands notes out. What concerns a client other than the caller
+ * (its waiter was granted the lock, its hold was ended) is left in that client's queue, and its descriptor wakes it.
+ * The holder's lease may end while others wait: every client is due at the first such end in its namespace, and whoever
+ * comes first does it for all.
+ *
+ * Thread class of engine.h: one thread at a time per client; clients of one namespace on different threads meet under
+ * the mutex of space.c, which guards `pending`, `armed` and the namespace. Everything else belongs to the thread that
+ * calls.
+ *
+ * A forked child's copy is inert: `inert` is looked at before the mutex, which some thread of the parent may have had
+ * at the fork.
+ */
+
+#include "engine/mem/mem.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/error.h"
+#include "engine/mem/space.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Completions that are kept for reuse, so that a lock taken and released in a loop allocates nothing. */
+#define SPARES_MAX 64
+/* Requests that may fail for want of memory between two calls of process(). More than that ends the program. */
+#define REFUSED_MAX 256
+
+struct entry {
+        struct snib__list link;
+        struct snib__note note;
+        char name[];
+};
+
+struct client {
+        struct snib__engine base;
+        struct snib__mem_space *space;
+        struct snib__list link;    /* in space->clients */
+        struct snib__list pending; /* notes that process() has not seen yet */
+        struct snib__list ready;   /* notes for next() */
+        struct snib__list taken;   /* notes whose name the caller may still look at */
+        struct snib__list spares;  /* entries without a name */
+        int spare_count;
+        int refused_count;
+        struct snib__tag refused[REFUSED_MAX]; /* requests there was no memory to answer */
+        snib__ns armed;                        /* what interest() last said */
+        int fd;                                /* eventfd: pending has something from another client */
+        bool inert;
+        char uuid[37];
+};
+
+static struct client *client_of(struct snib__engine *e)
+{
+        return snib__container(e, struct client, base);
+}
+
+/* An empty note with a copy of the name, or NULL. */
+static struct entry *entry_new(struct client *c, enum snib__note_kind kind, struct snib__name name)
+{
+        struct snib__list *spare = name.length ? NULL : snib__list_take(&c->spares);
+        struct entry *n = spare ? snib__container(spare, struct entry, link) : snib__alloc(sizeof(*n) + name.length);
+
+        if (!n)
+                return NULL;
+        c->spare_count -= spare != NULL;
+        memset(n, 0, sizeof(*n));
+        n->note.kind = kind;
+        if (name.length) {
+                memcpy(n->name, name.bytes, name.length);
+                n->note.name = (struct snib__name){n->name, name.length};
+        }
+        return n;
+}
+
+static void entry_done(struct client *c, struct entry *n)
+{
+        if (n->note.name.length || c->spare_count == SPARES_MAX) {
+                free(n);
+                return;
+        }
+        snib__list_append(&c->spares, &n->link);
+        c->spare_count++;
+}
+
+static void entries_free(struct snib__list *list)
+{
+        for (struct snib__list *it; (it = snib__list_take(list));)
+                free(snib__container(it, struct entry, link));
+}
+
+static void wake(struct client *c)
+{
+        uint64_t one = 1;
+        ssize_t n;
+
+        /* A full counter is readable all the same. */
+        do
+                n = write(c->fd, &one, sizeof(one));
+        while (n < 0 && errno == EINTR);
+}
+
+/* The client that an id belongs to: ids begin with the client's uuid. */
+static bool owns(const struct client *c, const struct snib__id *id)
+{
+        size_t length = strlen(c->uuid);
+
+        return strncmp(id->text, c->uuid, length) == 0 && id->text[length] == ':';
+}
+
+static struct client *owner_of(const struct snib__mem_space *s, const struct snib__id *id)
+{
+        snib__list_each (it, &s->clients) {
+                struct client *c = snib__container(it, struct client, link);
+
+                if (owns(c, id))
+                        return c;
+        }
+        return NULL;
+}
+
+/* Leaves a note about an id with the client it belongs to, if it still is there. Without memory the note is lost, which
+ * costs a waiter the time to its next ACQUIRE and a holder the time to its next RENEW. */
+static void tell(struct client *from, enum snib__note_kind kind, const struct snib__mem_record *r,
+                 const struct snib__id *id)
+{
+        struct client *to = snib__id_set(id) ? owner_of(from->space, id) : NULL;
+        struct entry *n = to ? entry_new(to, kind, r->name) : NULL;
+
+        if (!n)
+                return;
+        n->note.id = *id;
+        snib__list_append(&to->pending, &n->link);
+        if (to != from)
+                wake(to);
+}
+
+/* Whoever sleeps beyond the end of the hold that others wait for. */
+static void rearm(struct client *from, const struct snib__mem_record *r)
+{
+        if (r->lock.queued == 0)
+                return;
+        snib__list_each (it, &from->space->clients) {
+                struct client *c = snib__container(it, struct client, link);
+
+                if (c != from && r->due < c->armed) {
+                        c->armed = r->due;
+                        wake(c);
+                }
+        }
+}
+
+/* After a call of the model: passes on what changed. */
+static void publish(struct client *c, struct snib__mem_record *r, const struct snib__lock_change *change)
+{
+        tell(c, SNIB__NOTE_ENDED, r, &change->ended);
+        tell(c, SNIB__NOTE_GRANTED, r, &change->granted);
+        if (!change->holder && !change->queue && snib__tree_linked(&r->by_due))
+                return;
+
+        bool is_held = snib__id_set(&r->lock.holder.id);
+
+        snib__mem_record_settle(c->space, r);
+        if (is_held)
+                rearm(c, r);
+}
+
+/* Ends holds whose lease is over, which the model does before anything else. */
+static void expire(struct client *c, snib__ns now)
+{
+        static const struct snib__op query = {.verb = SNIB__QUERY};
+        struct snib__clock clock = snib__mem_space_clock(c->space, now);
+        struct snib__mem_record *r;
+
+        while ((r = snib__mem_space_first_due(c->space)) && r->lock.holder.expires_ms <= clock.lease_ms) {
+                struct snib__reply reply;
+                struct snib__lock_change change;
+
+                snib__lock_apply(&r->lock, &query, clock, &reply, &change);
+                publish(c, r, &change);
+        }
+}
+
+/* Makes a reply of an error. */
+static void fail(struct snib__reply *reply, int error, const char *text)
+{
+        *reply = (struct snib__reply){
+            .status = SNIB__FAILED, .error = error, .error_text = text, .left_ms = -1, .waiters = -1};
+}
+
+static void execute(struct client *c, const struct snib__op *op, snib__ns now, struct snib__reply *reply)
+{
+        struct snib__mem_record *r = snib__mem_record_get(c->space, op->name);
+        struct snib__lock_change change;
+
+        if (!r) {
+                fail(reply, SNIB_ENOMEM, "out of memory");
+                return;
+        }
+        if (op->verb == SNIB__ACQUIRE && op->enqueue && snib__id_set(&r->lock.holder.id) && !snib__mem_record_room(r)) {
+                fail(reply, SNIB_ENOMEM, "out of memory");
+                return;
+        }
+        snib__lock_apply(&r->lock, op, snib__mem_space_clock(c->space, now), reply, &change);
+        publish(c, r, &change);
+}
+
+static void mem_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+{
+        struct client *c = client_of(e);
+
+        if (c->inert)
+                return;
+        snib__mem_lock();
+
+        struct entry *n = entry_new(c, SNIB__NOTE_REPLY, (struct snib__name){NULL, 0});
+
+        if (n) {
+                n->note.tag = tag;
+                execute(c, op, now, &n->note.reply);
+                snib__list_append(&c->pending, &n->link);
+        } else {
+                snib__assert(c->refused_count < REFUSED_MAX);
+                c->refused[c->refused_count++] = tag;
+        }
+        snib__mem_unlock();
+}
+
+/* Notes for all locks that are held: true, or false when memory ran out. */
+static bool list_held(struct client *c, struct snib__tag tag, struct snib__clock clock, struct snib__list *found)
+{
+        for (struct snib__mem_record *r = NULL; (r = snib__mem_space_next(c->space, r));) {
+                static const struct snib__op query = {.verb = SNIB__QUERY};
+                struct snib__lock_change change;
+                struct entry *n;
+
+                if (!snib__id_set(&r->lock.holder.id))
+                        continue;
+                n = entry_new(c, SNIB__NOTE_LISTED, r->name);
+                if (!n)
+                        return false;
+                n->note.tag = tag;
+                snib__lock_apply(&r->lock, &query, clock, &n->note.reply, &change);
+                /* What is over was ended before, so there is nothing to pass on but waiters that are gone. */
+                snib__assert(!change.holder);
+                snib__list_append(found, &n->link);
+        }
+        return true;
+}
+
+static void mem_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
+{
+        struct client *c = client_of(e);
+        struct snib__list found;
+
+        if (c->inert)
+                return;
+        snib__list_init(&found);
+        snib__mem_lock();
+
+        struct entry *end = entry_new(c, SNIB__NOTE_REPLY, (struct snib__name){NULL, 0});
+
+        if (!end) {
+                snib__assert(c->refused_count < REFUSED_MAX);
+                c->refused[c->refused_count++] = tag;
+                snib__mem_unlock();
+                return;
+        }
+        end->note.tag = tag;
+        end->note.reply = (struct snib__reply){.status = SNIB__INFO, .left_ms = -1, .waiters = -1};
+        expire(c, now);
+        if (list_held(c, tag, snib__mem_space_clock(c->space, now), &found)) {
+                for (struct snib__list *it; (it = snib__list_take(&found));)
+                        snib__list_append(&c->pending, it);
+        } else {
+                fail(&end->note.reply, SNIB_ENOMEM, "out of memory");
+        }
+        snib__list_append(&c->pending, &end->link);
+        snib__mem_unlock();
+        entries_free(&found);
+}
+
+/* Without SNIB__TRAIT_WATCH there is nothing to watch: a waiter's turn comes as GRANTED. */
+static void mem_watch(struct snib__engine *e, struct snib__name name, snib__ns now)
+{
+        (void)e, (void)name, (void)now;
+}
+
+static void mem_interest(struct snib__engine *e, snib__ns now, struct snib__interest *ret)
+{
+        struct client *c = client_of(e);
+
+        *ret = (struct snib__interest){.deadline = SNIB__NEVER};
+        if (c->inert)
+                return;
+        ret->count = 1;
+        ret->fds[0].fd = c->fd;
+        ret->fds[0].events = POLLIN;
+
+        snib__mem_lock();
+        struct snib__mem_record *r = snib__mem_space_first_due(c->space);
+
+        if (c->refused_count || !snib__list_empty(&c->pending) || !snib__list_empty(&c->ready))
+                ret->deadline = now;
+        else if (r)
+                ret->deadline = r->due;
+        c->armed = ret->deadline;
+        snib__mem_unlock();
+}
+
+static void mem_process(struct snib__engine *e, const struct snib__interest *ready, snib__ns now)
+{
+        struct client *c = client_of(e);
+        uint64_t count;
+
+        (void)ready;
+        if (c->inert)
+                return;
+        for (struct snib__list *it; (it = snib__list_take(&c->taken));)
+                entry_done(c, snib__container(it, struct entry, link));
+        /* Emptied before the queue is looked at: what comes later makes it readable again. */
+        (void)!read(c->fd, &count, sizeof(count));
+
+        snib__mem_lock();
+        expire(c, now);
+        for (struct snib__list *it; (it = snib__list_take(&c->pending));)
+                snib__list_append(&c->ready, it);
+        snib__mem_unlock();
+}
+
+static bool mem_next(struct snib__engine *e, struct snib__note *ret)
+{
+        struct client *c = client_of(e);
+        struct snib__list *it = c->inert ? NULL : snib__list_take(&c->ready);
+
+        if (it) {
+                *ret = snib__container(it, struct entry, link)->note;
+                snib__list_append(&c->taken, it);
+                return true;
+        }
+        if (c->inert || c->refused_count == 0)
+                return false;
+        *ret = (struct snib__note){.kind = SNIB__NOTE_REPLY, .tag = c->refused[0]};
+        fail(&ret->reply, SNIB_ENOMEM, "out of memory");
+        memmove(&c->refused[0], &c->refused[1], (size_t)--c->refused_count * sizeof(c->refused[0]));
+        return true;
+}
+
+/* An id of this client that stands in the record, waiters first: a hold handed over to one that is to be buried next
+ * would cost a token. */
+static bool find_own(const struct client *c, const struct snib__lock_record *l, struct snib__id *ret)
+{
+        *ret = l->holder.id;
+        for (size_t i = 0; i < l->queued; i++)
+                if (owns(c, &l->queue[i].seat.id)) {
+                        *ret = l->queue[i].seat.id;
+                        return true;
+                }
+        return owns(c, ret);
+}
+
+/* The client is no more: what it holds goes to others, where it waits it does not. */
+static void bury_all(struct client *c)
+{
+        /* A client that closes does not say what time it is; the time that others came with last will do. */
+        struct snib__clock clock = snib__mem_space_clock(c->space, 0);
+
+        for (struct snib__mem_record *r = NULL; (r = snib__mem_space_next(c->space, r));) {
+                struct snib__lock_change change;
+                struct snib__id id;
+
+                while (find_own(c, &r->lock, &id)) {
+                        (void)snib__lock_bury(&r->lock, &id, clock, &change);
+                        publish(c, r, &change);
+                }
+        }
+}
+
+static void mem_close(struct snib__engine *e)
+{
+        struct client *c = client_of(e);
+
+        if (!c->inert && c->space) {
+                snib__mem_lock();
+                snib__list_remove(&c->link);
+                bury_all(c);
+                c->space = snib__mem_space_unref(c->space);
+                snib__mem_unlock();
+        }
+        /* Inert: another thread of the parent may have been about to leave a note here. */
+        if (!c->inert)
+                entries_free(&c->pending);
+        entries_free(&c->ready);
+        entries_free(&c->taken);
+        entries_free(&c->spares);
+        if (c->fd >= 0)
+                (void)close(c->fd);
+        free(c);
+}
+
+static void mem_forked(struct snib__engine *e)
+{
+        struct client *c = client_of(e);
+
+        if (c->inert)
+                return;
+        c->inert = true;
+        (void)close(c->fd);
+        c->fd = -1;
+        snib__mem_space_forked(c->space);
+}
+
+static int check_url(struct snib__url *url, struct snib_error *err)
+{
+        if (url->has_authority)
+                return snib__error(err, SNIB_EURL, "a mem: URL has no host; write mem: or mem:NAME");
+        return snib__url_unused(url, "timeout", err);
+}
+
+/* Gives the client its descriptor, its place in the namespace, and the news that it is connected. */
+static int join(struct client *c, const char *name, struct snib_error *err)
+{
+        struct entry *up = entry_new(c, SNIB__NOTE_LINK_UP, (struct snib__name){NULL, 0});
+
+        if (!up)
+                return snib__error(err, SNIB_ENOMEM, "out of memory while opening mem:%s; free some", name);
+        snib__list_append(&c->pending, &up->link);
+        c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (c->fd < 0)
+                return snib__error_errno(err, SNIB_ESYSTEM, errno, "eventfd for mem:");
+
+        snib__mem_lock();
+        c->space = snib__mem_space_ref(name);
+        if (c->space)
+                snib__list_append(&c->space->clients, &c->link);
+        snib__mem_unlock();
+        return c->space ? 0 : snib__error(err, SNIB_ENOMEM, "out of memory while opening mem:%s; free some", name);
+}
+
+static int mem_open(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now,
+                    struct snib_error *err)
+{
+        int r = check_url(config->url, err);
+        struct client *c;
+
+        (void)now;
+        if (r < 0)
+                return r;
+        c = snib__alloc(sizeof(*c));
+        if (!c)
+                return snib__error(err, SNIB_ENOMEM, "out of memory while opening mem:%s; free some",
+                                   config->url->path);
+        c->base.ops = &snib__mem_engine;
+        c->fd = -1;
+        memcpy(c->uuid, config->uuid, sizeof(c->uuid));
+        snib__list_init(&c->pending);
+        snib__list_init(&c->ready);
+        snib__list_init(&c->taken);
+        snib__list_init(&c->spares);
+        r = join(c, config->url->path, err);
+        if (r < 0)
+                mem_close(&c->base);
+        else
+                *ret = &c->base;
+        return r;
+}
+
+static const char *const mem_schemes[] = {"mem", NULL};
+
+const struct snib__engine_ops snib__mem_engine = {
+    .info =
+        {
+            .size = sizeof(struct snib_engine_info),
+            .name = "mem",
+            .schemes = "mem:",
+            .summary = "between the threads of one process; for tests and for trying things out",
+            .exclusion = "a mutex of this process",
+            .on_crash = "the process is the store: its end is the end of all holds",
+            .on_pause = "the whole process pauses, waiters too; holds whose lease ended meanwhile are lost",
+            .on_partition = "there is no network",
+            .on_failover = "there is no second store",
+            .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE,
+        },
+    .traits = SNIB__TRAIT_QUEUE,
+    .schemes = mem_schemes,
+    .open = mem_open,
+    .submit = mem_submit,
+    .list = mem_list,
+    .watch = mem_watch,
+    .unwatch = mem_watch,
+    .interest = mem_interest,
+    .process = mem_process,
+    .next = mem_next,
+    .close = mem_close,
+    .forked = mem_forked,
+};
