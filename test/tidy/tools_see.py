@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do the checking tools see what they are there to see? Plants one violation at a time in a small tree of its own. Prints TAP.
+
+    tools_see.py TOOLS_DIRECTORY COMPILER
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+OPENING = '''/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A planted file with an opening paragraph of more than twelve words, so that it is only wrong where it should be.
+ */
+
+'''
+GOOD = OPENING + 'int snib__good(int a)\n{\n        return a;\n}\n'
+LONG = OPENING + 'int snib__long(int a)\n{\n' + '        a++;\n' * 100 + '        return a;\n}\n'
+
+# (name, tool, file, text, the line that must come)
+PLANTS = [
+    ('a model that includes the engine', 'check-layers', 'src/model/x.c', OPENING + '#include "engine/engine.h"\n', 'must not include "engine/engine.h"'),
+    ('a core that includes a system header', 'check-layers', 'src/core/x.c', OPENING + '#include <unistd.h>\n', 'in a pure folder'),
+    ('a runtime that knows an engine', 'check-layers', 'src/runtime/x.c', OPENING + '#include "engine/redis/redis.h"\n', 'only "engine/engine.h"'),
+    ('an engine that knows another', 'check-layers', 'src/engine/redis/x.c', OPENING + '#include "engine/local/local.h"\n', 'must not include another'),
+    ('a command that knows internals', 'check-layers', 'cli/x.c', OPENING + '#include "base/list.h"\n', 'use the public headers'),
+    ('a public header that includes too much', 'check-layers', 'include/snib/x.h', '#include <pthread.h>\n', 'a public header includes'),
+    ('a function of 104 lines', 'check-style', 'src/base/x.c', LONG, 'snib__long has 104 lines'),
+    ('a file without licence', 'check-style', 'src/base/x.c', '\n' + GOOD, 'the first line is'),
+    ('a file without opening', 'check-style', 'src/base/x.c', GOOD.replace('A planted', '*/\n/*'), 'begin with a paragraph'),
+    ('a banned function', 'check-style', 'cli/x.c', GOOD.replace('return a', 'return atoi ("1")'), 'atoi(): use'),
+    ('a library that prints', 'check-style', 'src/api/x.c', GOOD.replace('return a', 'return printf("")'), 'the library never prints'),
+    ('a header without guard', 'check-style', 'src/base/x.h', OPENING, 'needs #ifndef'),
+    ('a path of one machine', 'check-style', 'doc/x.md', 'see /home/' + 'me/x\n', '/home/me'),
+    ('something left for later', 'check-style', 'src/base/x.c', GOOD + '/* TO' + 'DO */\n', 'finish it'),
+]
+
+
+def run(tool, root, *arguments):
+    return subprocess.run([sys.executable, str(root / 'tools' / tool), *arguments], stdout=subprocess.PIPE, text=True, check=False)
+
+
+def new_tree(tools, directory):
+    root = Path(directory)
+    (root / 'tools').mkdir()
+    for tool in ('check-layers', 'check-style'):
+        shutil.copy(tools / tool, root / 'tools')
+    for folder in ('src/base', 'src/model', 'src/core', 'src/engine/redis', 'src/engine/local', 'src/runtime', 'src/api', 'cli', 'examples',
+                   'include/snib', 'test', 'doc'):
+        (root / folder).mkdir(parents=True)
+    for folder in ('src/base', 'test'):
+        (root / folder / 'good.c').write_text(GOOD)
+    return root
+
+
+def sees_plant(tools, tool, file, text, expected):
+    with tempfile.TemporaryDirectory() as directory:
+        root = new_tree(tools, directory)
+        before = run(tool, root)
+        (root / file).write_text(text)
+        after = run(tool, root)
+    if before.returncode:
+        return f'the empty tree is refused: {before.stdout}'
+    return None if after.returncode and expected in after.stdout else f'not seen: {after.stdout}'
+
+
+def sees_symbol(tools, compiler):
+    """A pure object that asks for the time."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = new_tree(tools, directory)
+        (root / 'x.c').write_text('long time(long *);\nlong snib__x(void);\nlong snib__x(void)\n{\n        return time(0);\n}\n')
+        subprocess.run([*compiler, '-c', '-fno-builtin', '-o', str(root / 'x.o'), str(root / 'x.c')], check=True)
+        subprocess.run(['ar', 'rc', str(root / 'libmodel.a'), str(root / 'x.o')], check=True)
+        result = run('check-layers', root, str(root / 'libmodel.a'))
+    return None if result.returncode and 'calls time' in result.stdout else f'not seen: {result.stdout}'
+
+
+def main():
+    tools, compiler = Path(sys.argv[1]), sys.argv[2:]
+    complaints = [(f'{tool} sees {name}', sees_plant(tools, tool, file, text, expected)) for name, tool, file, text, expected in PLANTS]
+    complaints.append(('check-layers sees a pure object that asks for the time', sees_symbol(tools, compiler)))
+    for number, (name, complaint) in enumerate(complaints, 1):
+        print(f'{"not ok" if complaint else "ok"} {number} - {name}')
+        for line in (complaint or '').splitlines():
+            print(f'# {line}')
+    print(f'1..{len(complaints)}')
+    return 1 if any(c for _, c in complaints) else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
