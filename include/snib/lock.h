@@ -147,7 +147,9 @@ struct snib_scope {
         int entered;
 };
 
+/* Acquires as snib_lock_acquire() does, for SNIB_WITH_LOCK; `grant` is NULL unless `result` is 1. Blocks. Thread-safe. */
 SNIB_API struct snib_scope snib_scope_begin(snib_lock *lock, int64_t wait_ms);
+/* Releases what the scope holds, if it holds anything, and empties it. Blocks at most one time-out. */
 SNIB_API void snib_scope_end(struct snib_scope *scope);
 
 #if defined(__GNUC__)
