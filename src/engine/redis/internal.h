@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_ENGINE_REDIS_INTERNAL_H
+#define SNIB_ENGINE_REDIS_INTERNAL_H
+
+/*
+ * What the files of the Redis engine share. redis.c is the interface and the order of things; link.c one connection;
+ * op.c requests about locks and their answers; watch.c subscriptions; who.c who stands behind a client uuid; listing.c
+ * the list of all locks; config.c the URL; refusal.c error replies. All of it runs on the one thread that calls the
+ * engine.
+ */
+
+#include "base/list.h"
+#include "base/prng.h"
+#include "base/tree.h"
+#include "engine/redis/redis.h"
+#include "engine/redis/resp.h"
+#include "engine/redis/script.h"
+#include "engine/redis/transport.h"
+
+/* Bytes that wait to be sent, per connection. Beyond it requests are refused at once: the server has stopped reading.
+ */
+#define SNIB__REDIS_OUT_MAX ((size_t)16 << 20)
+/* Requests refused for lack of memory that can wait for next(); see redis.c. */
+#define SNIB__REDIS_REFUSED_MAX 256
+#define SNIB__REDIS_ARGS_MAX 12
+
+struct redis;
+
+/* Something for next() to hand out. Embedded in what it tells about. */
+enum note_of {
+        NOTE_OF_REQUEST = 1,
+        NOTE_OF_CHANGED,
+        NOTE_OF_WATCHING,
+        NOTE_OF_UP,
+        NOTE_OF_DOWN,
+        NOTE_OF_LISTED,
+        NOTE_OF_REFUSED
+};
+struct note {
+        struct snib__list link; /* in redis.notes */
+        enum note_of of;
+};
+
+enum request_kind {
+        REQUEST_HANDSHAKE = 1, /* AUTH, SELECT, PING: all must succeed */
+        REQUEST_PING,
+        REQUEST_OP,      /* a script about a lock */
+        REQUEST_OP_WHO,  /* the same request, whose answer waits for the holder's host and label */
+        REQUEST_WAITERS, /* PUBSUB NUMSUB for the QUERY behind it (`parent`) */
+        REQUEST_TOKEN,   /* GET of the token counter for the QUERY behind it */
+        REQUEST_WHO_SET,
+        REQUEST_WHO_GET,   /* fills the cache */
+        REQUEST_SUBSCRIBE, /* channel */
+        REQUEST_UNSUBSCRIBE,
+        REQUEST_SCAN,      /* listing */
+        REQUEST_LIST_LOCK, /* listing, item */
+        REQUEST_LIST_WHO   /* listing; id */
+};
+
+/* One command whose reply is awaited. Pooled; in exactly one of: redis.free, link.in_flight, redis.notes (by
+ * note.link), redis.spent. */
+struct request {
+        struct note note;
+        enum request_kind kind;
+        struct snib__tag tag;
+        struct request *parent;
+        struct channel *channel;
+        struct listing *listing;
+        size_t item;
+        const char *handshake; /* name of the command, for error texts */
+        enum snib__redis_script_id script;
+        bool by_text;    /* sent as EVAL */
+        uint64_t begins; /* where its first byte stands in all the connection ever sent */
+        snib__ns deadline;
+        enum snib__verb verb;
+        bool fenced;
+        struct snib__id id;
+        int64_t lease_ms;
+        int64_t token;
+        char *name;
+        size_t name_length, name_room;
+        struct snib__reply reply;
+        struct snib_error error;
+};
+
+enum link_state { LINK_IDLE = 0, LINK_DIALING, LINK_HANDSHAKE, LINK_READY };
+
+struct link {
+        struct redis *redis;
+        enum snib__redis_role role;
+        enum link_state state;
+        struct snib__redis_conn *conn; /* NULL in LINK_IDLE */
+        struct snib__resp *resp;
+        char *out;
+        size_t out_length, out_sent, out_room;
+        uint64_t out_base; /* what was sent before out[0] */
+        bool blocked;      /* the last send found no room */
+        bool broken;       /* a send failed; process() will say so */
+        bool more;         /* stopped reading before the end, for fairness */
+        struct snib__list in_flight;
+        snib__ns deadline; /* of dialing and handshake */
+        snib__ns retry_at; /* LINK_IDLE */
+        snib__ns heard_at;
+        snib__ns ready_at;
+        int failures;
+        bool by_text[SNIB__SCRIPTS]; /* this server may not know the script: send its text */
+        char in[16 << 10];           /* here and not on the stack, where hardening would clear it for every read */
+};
+
+/* One subscription. Two names can share it: "x{y}" as it is and "a" as "{a}" (see channel_faces). */
+struct face {
+        struct channel *channel;
+        uint32_t watches;
+        bool all;
+        struct note changed, watching;
+};
+struct channel {
+        struct snib__tree_node node;
+        struct face face[2]; /* 0: the name is the tag; 1: the name is the tag without its braces */
+        uint32_t in_flight;  /* SUBSCRIBE and UNSUBSCRIBE without an answer */
+        bool effective;      /* confirmed, and not taken back */
+        const char *text;
+        size_t length;
+        char bytes[];
+};
+
+/* What is known about a client uuid. */
+#define SNIB__WHO_CACHE 64
+struct who_entry {
+        char uuid[37]; /* empty: unused */
+        bool known;
+        struct snib__who who;
+        snib__ns until; /* known: good until; else: asked, do not ask again before */
+};
+
+struct listing {
+        struct snib__list link; /* in redis.listings, or .spent_listings */
+        struct snib__tag tag;
+        enum listing_phase {
+                LISTING_NEXT = 0,
+                LISTING_SCAN,
+                LISTING_LOCKS,
+                LISTING_WHO,
+                LISTING_TOLD,
+                LISTING_END
+        } phase;
+        unsigned outstanding;
+        bool scanned; /* the cursor came back to 0 */
+        char cursor[24];
+        char *page; /* keys of the last SCAN: 4 bytes of length, bytes, ... */
+        size_t page_length, page_room, page_at;
+        struct item *items; /* SNIB__LISTING_BATCH */
+        size_t count;
+        struct request *end; /* answers the listing */
+};
+
+#define SNIB__LISTING_BATCH 100
+struct item {
+        struct note note;
+        struct listing *listing;
+        size_t name; /* in the page */
+        size_t name_length;
+        bool lock;
+        struct snib__reply reply;
+};
+
+struct redis_config {
+        struct snib__redis_address address;
+        char host[SNIB__URL_PART_MAX];
+        char unix_path[SNIB__URL_PATH_MAX];
+        char user[SNIB__URL_PART_MAX];
+        char password[SNIB__URL_PART_MAX];
+        char password_file[SNIB__URL_PART_MAX];
+        bool has_password;
+        int db;
+        snib__ns timeout;
+        snib__ns connect_timeout;
+};
+
+struct redis {
+        struct snib__engine base;
+        struct redis_config config;
+        const struct snib__redis_transport *transport;
+        void *transport_arg;
+        struct snib__prng prng;
+        void (*trace)(void *arg, const char *line);
+        void *trace_arg;
+        char uuid[37];
+        struct snib__who who;
+        struct link commands, subscriptions;
+        struct snib__tree channels;
+        uint32_t watched; /* faces with at least one watch */
+        bool sweep;       /* a channel may be free */
+        struct snib__list free, notes, spent;
+        struct snib__list listings, spent_listings;
+        struct note up, down;
+        struct snib_error down_error;
+        struct refused {
+                struct note note;
+                struct snib__tag tag;
+                int error;
+        } refused[SNIB__REDIS_REFUSED_MAX];
+        size_t refusals; /* in use; taken back by process() */
+        struct who_entry who_cache[SNIB__WHO_CACHE];
+        size_t who_next;
+        bool who_used;    /* this client has held or waited: others may want to know who it is */
+        snib__ns who_due; /* when to write its record again */
+};
+
+/* redis.c */
+struct request *snib__redis_request(struct redis *r, enum request_kind kind, snib__ns now);
+void snib__redis_request_free(struct redis *r, struct request *q);
+void snib__redis_tell(struct redis *r, struct note *note, enum note_of of);
+void snib__redis_untell(struct note *note);
+/* Completes an op or a listing: its reply is set. */
+void snib__redis_complete(struct redis *r, struct request *q);
+__attribute__((format(printf, 4, 5))) void snib__redis_fail(struct redis *r, struct request *q, int code,
+                                                            const char *format, ...);
+__attribute__((format(printf, 2, 3))) void snib__redis_trace(struct redis *r, const char *format, ...);
+/* A reply, to whom it belongs. False: it makes no sense there; *ret_why says so. */
+bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
+                       snib__ns now, const char **ret_why);
+/* A request that has lost its connection. `sent`: bytes of it may have left. */
+void snib__redis_orphan(struct redis *r, struct request *q, bool sent, const char *why);
+void snib__redis_link_up(struct link *l, snib__ns now);
+void snib__redis_link_down(struct link *l, const struct snib_error *why);
+
+/* config.c */
+int snib__redis_configure(struct redis_config *ret, struct snib__url *url, int64_t timeout_ms, struct snib_error *err);
+int snib__redis_password(struct redis_config *config, struct snib_error *err);
+
+/* link.c */
+void snib__link_init(struct link *l, struct redis *r, enum snib__redis_role role);
+void snib__link_done(struct link *l);
+/* Appends a command and puts the request in flight. False: the connection is not up, the buffer is full, or there is no
+ * memory; the request stays the caller's. */
+bool snib__link_send(struct link *l, struct request *q, int argc, const char **argv, const size_t *length,
+                     snib__ns now);
+void snib__link_flush(struct link *l);
+/* revents: what poll() said, -1: not asked, find out. */
+void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now);
+snib__ns snib__link_deadline(const struct link *l, bool wanted);
+int snib__link_interest(const struct link *l, short *ret_events); /* descriptor or -1 */
+
+/* op.c */
+bool snib__op_send(struct redis *r, struct request *q, snib__ns now);
+bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
+                    snib__ns now, const char **ret_why);
+bool snib__op_part_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
+/* Reads {status, left, holder} into q->reply. */
+bool snib__op_decode_holder(struct redis *r, const struct snib__resp_value *values, size_t count,
+                            struct snib__reply *ret);
+bool snib__op_keep_name(struct request *q, struct snib__name name);
+
+/* watch.c */
+int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree_node *b);
+/* Writes the channel of a name: *ret_length bytes in `ret`, which has SNIB__CHANNEL_MAX. False: the name is too long.
+ */
+#define SNIB__CHANNEL_MAX 2048
+bool snib__watch_channel(struct snib__name name, char *ret, size_t *ret_length);
+bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
+bool snib__watch_message(struct redis *r, const struct snib__resp_value *values, size_t count);
+void snib__watch_add(struct redis *r, struct snib__name name, snib__ns now);
+void snib__watch_remove(struct redis *r, struct snib__name name, snib__ns now);
+void snib__watch_subscribe_all(struct redis *r, snib__ns now);
+void snib__watch_disconnected(struct redis *r);
+void snib__watch_sweep(struct redis *r);
+void snib__watch_done(struct redis *r);
+void snib__watch_note(const struct note *note, struct snib__note *ret);
+
+/* who.c */
+void snib__who_used(struct redis *r, snib__ns now);
+void snib__who_refresh(struct redis *r, snib__ns now);
+void snib__who_remove(struct redis *r, snib__ns now);
+/* The uuid at the start of a hold id, or false. */
+bool snib__who_uuid(const struct snib__id *id, char ret[37]);
+/* True and *ret if known. */
+bool snib__who_find(struct redis *r, const struct snib__id *id, snib__ns now, struct snib__who *ret);
+/* Asks for it, once in a while, without anybody waiting for the answer. */
+void snib__who_look_up(struct redis *r, const struct snib__id *id, snib__ns now);
+/* Sends a GET of the record with `q`, of any kind. */
+bool snib__who_send_get(struct redis *r, struct request *q, const struct snib__id *id, snib__ns now);
+/* Takes the answer to such a GET. False: nonsense. */
+bool snib__who_reply(struct redis *r, const struct snib__id *id, const struct snib__resp_value *values, size_t count,
+                     snib__ns now, struct snib__who *ret);
+
+/* listing.c */
+void snib__listing_start(struct redis *r, struct snib__tag tag, snib__ns now);
+void snib__listing_advance(struct redis *r, struct listing *l, snib__ns now);
+bool snib__listing_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
+                         snib__ns now);
+void snib__listing_orphan(struct redis *r, struct request *q, const char *why);
+void snib__listing_free(struct redis *r, struct listing *l);
+
+/* refusal.c */
+struct refusal {
+        const char *prefix;
+        int code;
+        bool close; /* the connection is of no further use */
+        const char *advice;
+};
+/* The row for an error reply. Never NULL. */
+const struct refusal *snib__refusal_find(const char *text);
+
+#endif

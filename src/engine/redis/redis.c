@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The Redis engine as the runtime sees it: requests in, notes out, two connections in between. No system call is made
+ * here; bytes move in the transport. Invariants: every submitted request is in flight, or told, exactly once; requests
+ * on locks go over the commands connection only, so they keep their order; a note's memory lives until the next
+ * process().
+ *
+ * A request is sent at once if nothing is in flight, for the sake of the single caller, and otherwise gathered with
+ * others until process().
+ */
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/error.h"
+#include "engine/redis/internal.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct redis *redis_of(struct snib__engine *e)
+{
+        return snib__container(e, struct redis, base);
+}
+
+void snib__redis_trace(struct redis *r, const char *format, ...)
+{
+        char line[512];
+        va_list list;
+
+        if (!r->trace)
+                return;
+        va_start(list, format);
+        vsnprintf(line, sizeof(line), format, list);
+        va_end(list);
+        r->trace(r->trace_arg, line);
+}
+
+/* ---- requests and notes */
+
+struct request *snib__redis_request(struct redis *r, enum request_kind kind, snib__ns now)
+{
+        struct snib__list *first = snib__list_take(&r->free);
+        struct request *q = first ? snib__container(first, struct request, note.link) : snib__alloc(sizeof(*q));
+
+        if (!q)
+                return NULL;
+        q->kind = kind;
+        q->by_text = false;
+        q->tag = (struct snib__tag){0};
+        q->id.text[0] = 0;
+        q->name_length = 0;
+        q->fenced = false;
+        q->reply = (struct snib__reply){.left_ms = -1, .waiters = -1};
+        q->deadline = now;
+        return q;
+}
+
+void snib__redis_request_free(struct redis *r, struct request *q)
+{
+        snib__list_append(&r->free, &q->note.link);
+}
+
+void snib__redis_tell(struct redis *r, struct note *note, enum note_of of)
+{
+        if (snib__list_linked(&note->link))
+                return; /* told already and not yet taken: once is enough */
+        note->of = of;
+        snib__list_append(&r->notes, &note->link);
+}
+
+void snib__redis_untell(struct note *note)
+{
+        snib__list_remove(&note->link);
+}
+
+void snib__redis_complete(struct redis *r, struct request *q)
+{
+        snib__redis_tell(r, &q->note, NOTE_OF_REQUEST);
+}
+
+void snib__redis_fail(struct redis *r, struct request *q, int code, const char *format, ...)
+{
+        char text[SNIB_ERROR_TEXT_MAX];
+        va_list list;
+
+        va_start(list, format);
+        vsnprintf(text, sizeof(text), format, list);
+        va_end(list);
+        q->error = (struct snib_error)SNIB_ERROR_INIT;
+        snib__error(&q->error, code, "%s", text);
+        q->reply.status = SNIB__FAILED;
+        q->reply.error = code;
+        q->reply.error_text = q->error.text;
+        snib__redis_complete(r, q);
+}
+
+/* There is not even memory for the request. The runtime takes notes after every few submits, so a fixed number of
+ * places is plenty; if they are all taken, the process cannot go on anyway. */
+static void refuse(struct redis *r, struct snib__tag tag, int error)
+{
+        struct refused *f;
+
+        snib__assert(r->refusals < SNIB__REDIS_REFUSED_MAX);
+        f = &r->refused[r->refusals++];
+        f->tag = tag;
+        f->error = error;
+        snib__redis_tell(r, &f->note, NOTE_OF_REFUSED);
+}
+
+/* ---- what connections report */
+
+bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now,
+                       const char **ret_why)
+{
+        struct snib__who who;
+
+        switch (q->kind) {
+        case REQUEST_OP:
+                return snib__op_reply(r, q, v, count, now, ret_why);
+        case REQUEST_OP_WHO:
+                if (!snib__who_reply(r, &q->reply.holder.id, v, count, now, &q->reply.holder.who))
+                        return false;
+                snib__redis_complete(r, q);
+                return true;
+        case REQUEST_WAITERS:
+        case REQUEST_TOKEN:
+                return snib__op_part_reply(r, q, v, count);
+        case REQUEST_SUBSCRIBE:
+        case REQUEST_UNSUBSCRIBE:
+                return snib__watch_reply(r, q, v, count);
+        case REQUEST_SCAN:
+        case REQUEST_LIST_LOCK:
+        case REQUEST_LIST_WHO:
+                return snib__listing_reply(r, q, v, count, now);
+        case REQUEST_WHO_GET:
+                if (!snib__who_reply(r, &q->id, v, count, now, &who))
+                        return false;
+                break;
+        case REQUEST_WHO_SET: /* whatever the server thinks of it */
+        case REQUEST_PING:    /* it lives */
+        case REQUEST_HANDSHAKE:
+                break;
+        }
+        snib__redis_request_free(r, q);
+        return true;
+}
+
+void snib__redis_orphan(struct redis *r, struct request *q, bool sent, const char *why)
+{
+        switch (q->kind) {
+        case REQUEST_OP:
+                snib__redis_fail(r, q, sent ? SNIB_EUNKNOWN : SNIB_EUNREACHABLE, "%s", why);
+                break;
+        case REQUEST_OP_WHO: /* what was asked is answered */
+                snib__redis_complete(r, q);
+                break;
+        case REQUEST_SCAN:
+        case REQUEST_LIST_LOCK:
+        case REQUEST_LIST_WHO:
+                snib__listing_orphan(r, q, why);
+                break;
+        default:
+                snib__redis_request_free(r, q);
+        }
+}
+
+void snib__redis_link_up(struct link *l, snib__ns now)
+{
+        struct redis *r = l->redis;
+
+        if (l->role == SNIB__REDIS_SUBSCRIPTIONS) {
+                snib__watch_subscribe_all(r, now);
+                return;
+        }
+        r->who_due = now;
+        snib__redis_untell(&r->up);
+        snib__redis_tell(r, &r->up, NOTE_OF_UP);
+}
+
+void snib__redis_link_down(struct link *l, const struct snib_error *why)
+{
+        struct redis *r = l->redis;
+
+        if (l->role == SNIB__REDIS_SUBSCRIPTIONS) {
+                snib__watch_disconnected(r);
+                return;
+        }
+        r->down_error = *why;
+        snib__redis_untell(&r->down);
+        snib__redis_tell(r, &r->down, NOTE_OF_DOWN);
+}
+
+/* ---- the interface */
+
+int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_config *config,
+                          const struct snib__redis_transport *transport, void *transport_arg, snib__ns now,
+                          struct snib_error *err)
+{
+        struct redis *r = snib__alloc(sizeof(*r));
+        int n;
+
+        if (!r)
+                return snib__error(err, SNIB_ENOMEM, "out of memory");
+        n = snib__redis_configure(&r->config, config->url, config->timeout_ms, err);
+        if (n < 0) {
+                explicit_bzero(r, sizeof(*r));
+                free(r);
+                return n;
+        }
+        r->base.ops = &snib__redis_engine;
+        r->transport = transport;
+        r->transport_arg = transport_arg;
+        r->prng.state = config->seed;
+        r->trace = config->trace;
+        r->trace_arg = config->trace_arg;
+        memcpy(r->uuid, config->uuid, sizeof(r->uuid));
+        r->who = config->who;
+        snib__tree_init(&r->channels, snib__watch_compare);
+        snib__list_init(&r->free);
+        snib__list_init(&r->notes);
+        snib__list_init(&r->spent);
+        snib__list_init(&r->listings);
+        snib__list_init(&r->spent_listings);
+        r->down_error = (struct snib_error)SNIB_ERROR_INIT;
+        snib__error(&r->down_error, SNIB_EUNREACHABLE, "not connected to the server yet");
+        snib__link_init(&r->commands, r, SNIB__REDIS_COMMANDS);
+        snib__link_init(&r->subscriptions, r, SNIB__REDIS_SUBSCRIPTIONS);
+        r->commands.retry_at = r->subscriptions.retry_at = now;
+        *ret = &r->base;
+        return 0;
+}
+
+static int redis_open(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now,
+                      struct snib_error *err)
+{
+        return snib__redis_open_with(ret, config, &snib__redis_socket_transport, NULL, now, err);
+}
+
+static void redis_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+{
+        struct redis *r = redis_of(e);
+        struct request *q = snib__redis_request(r, REQUEST_OP, now);
+        bool alone = snib__list_empty(&r->commands.in_flight);
+
+        if (!q || !snib__op_keep_name(q, op->name)) {
+                if (q)
+                        snib__redis_request_free(r, q);
+                refuse(r, tag, SNIB_ENOMEM);
+                return;
+        }
+        q->tag = tag;
+        q->verb = op->verb;
+        q->fenced = op->fenced;
+        q->id = op->id;
+        q->lease_ms = op->lease_ms;
+        q->token = op->token;
+        q->reply.token = op->verb == SNIB__QUERY || op->verb == SNIB__FORCE ? -1 : 0;
+        if (r->commands.state != LINK_READY)
+                snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
+        else if (!snib__op_send(r, q, now))
+                snib__redis_fail(r, q, SNIB_EUNREACHABLE, "no room to send a request: the server does not read");
+        else if (alone)
+                snib__link_flush(&r->commands);
+}
+
+static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
+{
+        snib__listing_start(redis_of(e), tag, now);
+}
+
+static void redis_watch(struct snib__engine *e, struct snib__name name, snib__ns now)
+{
+        snib__watch_add(redis_of(e), name, now);
+}
+
+static void redis_unwatch(struct snib__engine *e, struct snib__name name, snib__ns now)
+{
+        snib__watch_remove(redis_of(e), name, now);
+}
+
+static void add_interest(const struct link *l, bool wanted, struct snib__interest *ret)
+{
+        short events = 0;
+        int fd = snib__link_interest(l, &events);
+
+        if (fd >= 0) {
+                ret->fds[ret->count].fd = fd;
+                ret->fds[ret->count++].events = events;
+        }
+        ret->deadline = snib__min(ret->deadline, snib__link_deadline(l, wanted));
+}
+
+static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__interest *ret)
+{
+        struct redis *r = redis_of(e);
+        bool told = false;
+
+        ret->count = 0;
+        ret->deadline = SNIB__NEVER;
+        add_interest(&r->commands, true, ret);
+        add_interest(&r->subscriptions, r->watched > 0, ret);
+        if (r->who_used && r->commands.state == LINK_READY)
+                ret->deadline = snib__min(ret->deadline, r->who_due);
+        snib__list_each (it, &r->listings) {
+                told |= snib__container(it, struct listing, link)->phase == LISTING_TOLD;
+        }
+        if (told || !snib__list_empty(&r->notes))
+                ret->deadline = now;
+}
+
+/* What poll() said about this connection's descriptor; -1 if nobody asked it. */
+static short events_of(const struct link *l, const struct snib__interest *ready)
+{
+        short unused;
+        int fd = snib__link_interest(l, &unused);
+
+        if (!ready)
+                return -1;
+        for (int i = 0; i < ready->count; i++)
+                if (ready->fds[i].fd == fd)
+                        return ready->fds[i].events;
+        return fd < 0 ? -1 : 0;
+}
+
+static void recycle(struct redis *r)
+{
+        for (struct snib__list *it = snib__list_take(&r->spent); it; it = snib__list_take(&r->spent))
+                snib__list_append(&r->free, it);
+        for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
+                snib__listing_free(r, snib__container(it, struct listing, link));
+        for (; r->refusals && !snib__list_linked(&r->refused[r->refusals - 1].note.link); r->refusals--)
+                ;
+        snib__watch_sweep(r);
+}
+
+static void redis_process(struct snib__engine *e, const struct snib__interest *ready, snib__ns now)
+{
+        struct redis *r = redis_of(e);
+        short commands = events_of(&r->commands, ready), subscriptions = events_of(&r->subscriptions, ready);
+        struct snib__list *next;
+
+        recycle(r);
+        snib__link_process(&r->commands, true, commands, now);
+        snib__link_process(&r->subscriptions, r->watched > 0, subscriptions, now);
+        for (struct snib__list *it = r->listings.next; it != &r->listings; it = next) {
+                struct listing *l = snib__container(it, struct listing, link);
+                next = it->next;
+                if (l->phase == LISTING_TOLD)
+                        snib__listing_advance(r, l, now);
+        }
+        snib__who_refresh(r, now);
+        snib__link_flush(&r->commands);
+}
+
+static void fill_request(struct redis *r, struct request *q, struct snib__note *ret)
+{
+        ret->kind = SNIB__NOTE_REPLY;
+        ret->tag = q->tag;
+        ret->reply = q->reply;
+        snib__list_append(&r->spent, &q->note.link);
+}
+
+static void fill_listed(const struct item *item, struct snib__note *ret)
+{
+        ret->kind = SNIB__NOTE_LISTED;
+        ret->tag = item->listing->tag;
+        ret->name = (struct snib__name){item->listing->page + item->name, item->name_length};
+        ret->reply = item->reply;
+}
+
+static bool redis_next(struct snib__engine *e, struct snib__note *ret)
+{
+        struct redis *r = redis_of(e);
+        struct snib__list *first = snib__list_take(&r->notes);
+        struct note *note = first ? snib__container(first, struct note, link) : NULL;
+
+        if (!note)
+                return false;
+        memset(ret, 0, sizeof(*ret));
+        switch (note->of) {
+        case NOTE_OF_REQUEST:
+                fill_request(r, snib__container(note, struct request, note), ret);
+                break;
+        case NOTE_OF_CHANGED:
+        case NOTE_OF_WATCHING:
+                snib__watch_note(note, ret);
+                break;
+        case NOTE_OF_LISTED:
+                fill_listed(snib__container(note, struct item, note), ret);
+                break;
+        case NOTE_OF_UP:
+                ret->kind = SNIB__NOTE_LINK_UP;
+                break;
+        case NOTE_OF_DOWN:
+                ret->kind = SNIB__NOTE_LINK_DOWN;
+                ret->reply = (struct snib__reply){.status = SNIB__FAILED,
+                                                  .error = r->down_error.code,
+                                                  .engine_code = r->down_error.engine_code,
+                                                  .error_text = r->down_error.text};
+                break;
+        case NOTE_OF_REFUSED:
+                ret->kind = SNIB__NOTE_REPLY;
+                ret->tag = snib__container(note, struct refused, note)->tag;
+                ret->reply = (struct snib__reply){.status = SNIB__FAILED,
+                                                  .error = snib__container(note, struct refused, note)->error,
+                                                  .error_text = "out of memory"};
+                break;
+        }
+        return true;
+}
+
+static void free_requests(struct snib__list *list)
+{
+        for (struct snib__list *it = snib__list_take(list); it; it = snib__list_take(list)) {
+                struct request *q = snib__container(it, struct request, note.link);
+                free(q->name);
+                free(q);
+        }
+}
+
+static void free_notes(struct redis *r)
+{
+        for (struct snib__list *it = snib__list_take(&r->notes); it; it = snib__list_take(&r->notes))
+                if (snib__container(it, struct note, link)->of == NOTE_OF_REQUEST)
+                        snib__list_append(&r->free, it);
+}
+
+static void redis_close(struct snib__engine *e)
+{
+        struct redis *r = redis_of(e);
+
+        snib__who_remove(r, 0);
+        snib__link_flush(&r->commands);
+        free_notes(r);
+        snib__list_each (it, &r->listings) {
+                (void)it;
+        }
+        for (struct snib__list *it = snib__list_take(&r->listings); it; it = snib__list_take(&r->listings))
+                snib__listing_free(r, snib__container(it, struct listing, link));
+        for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
+                snib__listing_free(r, snib__container(it, struct listing, link));
+        free_requests(&r->free);
+        free_requests(&r->spent);
+        free_requests(&r->commands.in_flight);
+        free_requests(&r->subscriptions.in_flight);
+        snib__link_done(&r->commands);
+        snib__link_done(&r->subscriptions);
+        snib__watch_done(r);
+        explicit_bzero(&r->config, sizeof(r->config));
+        free(r);
+}
+
+static void redis_forked(struct snib__engine *e)
+{
+        struct redis *r = redis_of(e);
+
+        if (r->commands.conn)
+                r->transport->forked(r->commands.conn);
+        if (r->subscriptions.conn)
+                r->transport->forked(r->subscriptions.conn);
+}
+
+static const char *const schemes[] = {"redis", "redis+unix", NULL};
+
+const struct snib__engine_ops snib__redis_engine = {
+    .info = {.size = sizeof(struct snib_engine_info),
+             .name = "redis",
+             .schemes = "redis:// redis+unix://",
+             .summary = "one Redis or Valkey server, sharing locks with Redisson clients",
+             .exclusion = "the server's single thread and its clock: at most one holder per name while the server "
+                          "keeps its data and its "
+                          "clock is not set forward",
+             .on_crash = "holds survive as far as the server had saved them (appendfsync always: all); holds it forgot "
+                         "are told as lost and "
+                         "may be granted anew at once",
+             .on_pause = "a hold ends with its lease; the holder learns of it before it does anything else, and its "
+                         "token is lower than "
+                         "the next one",
+             .on_partition = "a holder that cannot reach the server is told of the loss before its lease ends there",
+             .on_failover = "this URL names one server; a replica put in its place may lack the last writes: two "
+                            "holders are possible, "
+                            "with different tokens only if clocks agree",
+             .caps = SNIB_CAP_FENCING | SNIB_CAP_CLOCK_TOKENS | SNIB_CAP_CROSS_PROCESS | SNIB_CAP_CROSS_MACHINE |
+                     SNIB_CAP_SURVIVES_RESTART},
+    .traits = SNIB__TRAIT_WATCH,
+    .schemes = schemes,
+    .open = redis_open,
+    .submit = redis_submit,
+    .list = redis_list,
+    .watch = redis_watch,
+    .unwatch = redis_unwatch,
+    .interest = redis_interest,
+    .process = redis_process,
+    .next = redis_next,
+    .close = redis_close,
+    .forked = redis_forked,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_ENGINE_REDIS_SCRIPT_H
+#define SNIB_ENGINE_REDIS_SCRIPT_H
+
+/*
+ * The server-side scripts. Their sources, with what they take and answer, are the files in scripts/; the table is
+ * written by tools/embed.py in the order of the enum.
+ */
+
+#include <stddef.h>
+
+enum snib__redis_script_id {
+        SNIB__SCRIPT_ACQUIRE = 0,
+        SNIB__SCRIPT_ACQUIRE_FENCED,
+        SNIB__SCRIPT_RELEASE,
+        SNIB__SCRIPT_RENEW,
+        SNIB__SCRIPT_FORCE,
+        SNIB__SCRIPT_QUERY,
+        SNIB__SCRIPTS
+};
+
+struct snib__redis_script {
+        const char *name;
+        char sha1[41];
+        size_t length;
+        const char *text;
+};
+
+extern const struct snib__redis_script snib__redis_scripts_built_in[];
+
+/* What engines use; the simulator puts scripts with bugs on purpose here. Read at every request. */
+extern const struct snib__redis_script *snib__redis_scripts;
+
+#endif

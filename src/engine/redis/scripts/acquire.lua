@@ -1,0 +1,27 @@
+-- Takes the lock if it is free, confirms it if this id holds it: either way the lease starts now.
+-- KEYS[1] the lock; ARGV[1] hold id, ARGV[2] lease in ms.
+-- {1, now in us}: taken; {2, now in us}: was held by this id; {0, left, holder}: busy;
+-- {-1, fields, has a field "mode"}: a hash, but no lock of this kind.
+local fields = redis.pcall('HLEN', KEYS[1])
+if type(fields) == 'table' then
+  return fields
+end
+local status = 2
+if fields == 0 then
+  local set = redis.pcall('HSET', KEYS[1], ARGV[1], '1')
+  if type(set) == 'table' then
+    return set
+  end
+  status = 1
+elseif redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  if fields > 1 then
+    return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
+  end
+  return {0, redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]}
+end
+local renewed = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
+if type(renewed) == 'table' then
+  return renewed
+end
+local now = redis.call('TIME')
+return {status, now[1] .. string.format('%06d', now[2])}

@@ -1,0 +1,52 @@
+-- As acquire.lua, with the token counter at the server. A new hold's token is max(counter + 1, now in us): a lost counter
+-- cannot bring an old token back. The counter is counted by INCR and handed on as text: Lua's numbers end at 2^53.
+-- KEYS[1] the lock, KEYS[2] its token counter; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the token this hold has as far as the
+-- client knows, else 0.
+-- {1, token}: taken; {2, token}: was held by this id; {0, left, holder}: busy; {-1, fields, has a field "mode"}: no lock of this kind.
+local fields = redis.pcall('HLEN', KEYS[1])
+if type(fields) == 'table' then
+  return fields
+end
+local status = 1
+if fields > 0 then
+  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    if fields > 1 then
+      return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
+    end
+    return {0, redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]}
+  end
+  status = 2
+end
+local token = status == 2 and redis.pcall('GET', KEYS[2])
+if type(token) == 'table' then
+  return token
+end
+if status == 2 and not token and ARGV[3] ~= '0' then
+  -- The counter was lost under a live hold: put back what the client knows, if the server has room for it.
+  redis.pcall('SET', KEYS[2], ARGV[3])
+  token = ARGV[3]
+end
+if not token then
+  local last = redis.pcall('INCR', KEYS[2])
+  if type(last) == 'table' then
+    return last
+  end
+  local now = redis.call('TIME')
+  token = now[1] .. string.format('%06d', now[2])
+  if last < tonumber(token) then
+    redis.call('SET', KEYS[2], token)
+  else
+    token = redis.call('GET', KEYS[2])
+  end
+end
+if status == 1 then
+  local set = redis.pcall('HSET', KEYS[1], ARGV[1], '1')
+  if type(set) == 'table' then
+    return set
+  end
+end
+local renewed = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
+if type(renewed) == 'table' then
+  return renewed
+end
+return {status, token}

@@ -1,0 +1,21 @@
+-- Ends whoever's hold and wakes waiters. What is no lock is left alone.
+-- KEYS[1] the lock; ARGV[1] channel.
+-- {1, left, holder}: this was there and is no more; {0, -2, ''}: nobody held it; {-1, fields, has a field "mode"}: no lock of this kind.
+local fields = redis.pcall('HLEN', KEYS[1])
+if type(fields) == 'table' then
+  return fields
+end
+if fields == 0 then
+  return {0, -2, ''}
+end
+if fields > 1 then
+  return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
+end
+local left = redis.call('PTTL', KEYS[1])
+local holder = redis.call('HKEYS', KEYS[1])[1]
+local removed = redis.pcall('DEL', KEYS[1])
+if type(removed) == 'table' then
+  return removed
+end
+redis.pcall('PUBLISH', ARGV[1], '0')
+return {1, left, holder}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Watches: counted interest in names, mapped to subscriptions of Redisson's channels on the second connection. A
+ * message is a hint that anybody may send: it becomes at most one pending note per name, whatever the flood. A channel
+ * lives while somebody watches it, while a SUBSCRIBE or UNSUBSCRIBE about it has no answer, and until next() can no
+ * longer have handed out its name.
+ *
+ * Every SUBSCRIBE and UNSUBSCRIBE is a request with one answer, so confirmations are matched by order and a
+ * confirmation of an earlier subscription is never taken for that of the present one.
+ */
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/seedbug.h"
+#include "engine/redis/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANNEL_PREFIX "redisson_lock__channel:"
+#define PREFIX_LENGTH (sizeof(CHANNEL_PREFIX) - 1)
+
+int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree_node *b)
+{
+        const struct channel *x = snib__container(a, struct channel, node);
+        const struct channel *y = snib__container(b, struct channel, node);
+        int order = memcmp(x->text, y->text, x->length < y->length ? x->length : y->length);
+
+        return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+/* The face that a name has on its channel: a name with a brace anywhere is its own tag, any other is put into braces.
+ */
+static int face_of(struct snib__name name)
+{
+        return memchr(name.bytes, '{', name.length) ? 0 : 1;
+}
+
+bool snib__watch_channel(struct snib__name name, char *ret, size_t *ret_length)
+{
+        size_t n = PREFIX_LENGTH;
+        int face = face_of(name);
+
+        if (name.length + PREFIX_LENGTH + 2 > SNIB__CHANNEL_MAX)
+                return false;
+        memcpy(ret, CHANNEL_PREFIX, n);
+        if (face)
+                ret[n++] = '{';
+        memcpy(ret + n, name.bytes, name.length);
+        n += name.length;
+        if (face)
+                ret[n++] = '}';
+        *ret_length = n;
+        return true;
+}
+
+static struct snib__name face_name(const struct channel *c, int face)
+{
+        return (struct snib__name){c->text + PREFIX_LENGTH + face, c->length - PREFIX_LENGTH - 2 * (size_t)face};
+}
+
+static struct channel *find(struct redis *r, const char *text, size_t length)
+{
+        const struct channel key = {.text = text, .length = length};
+        struct snib__tree_node *n = snib__tree_seek(&r->channels, &key.node);
+
+        return n && !snib__watch_compare(n, &key.node) ? snib__container(n, struct channel, node) : NULL;
+}
+
+static struct channel *add(struct redis *r, const char *text, size_t length)
+{
+        struct channel *c = snib__alloc(sizeof(*c) + length + 1);
+
+        if (!c)
+                return NULL;
+        memcpy(c->bytes, text, length);
+        c->text = c->bytes;
+        c->length = length;
+        c->face[0].channel = c->face[1].channel = c;
+        snib__tree_add(&r->channels, &c->node);
+        return c;
+}
+
+static bool watched(const struct channel *c)
+{
+        return c->face[0].watches || c->face[1].watches;
+}
+
+static void tell_watching(struct redis *r, struct channel *c)
+{
+        for (int i = 0; i < 2; i++)
+                if (c->face[i].watches)
+                        snib__redis_tell(r, &c->face[i].watching, NOTE_OF_WATCHING);
+}
+
+static void send(struct redis *r, struct channel *c, enum request_kind kind, snib__ns now)
+{
+        const char *command = kind == REQUEST_SUBSCRIBE ? "SUBSCRIBE" : "UNSUBSCRIBE";
+        struct request *q;
+
+        if (r->subscriptions.state != LINK_READY)
+                return;
+        q = snib__redis_request(r, kind, now);
+        if (q)
+                q->channel = c;
+        if (!q || !snib__link_send(&r->subscriptions, q, 2, (const char *[]){command, c->text},
+                                   (const size_t[]){strlen(command), c->length}, now)) {
+                /* Without memory for a few bytes: a fresh connection subscribes everything again. */
+                if (q)
+                        snib__redis_request_free(r, q);
+                r->subscriptions.broken = true;
+                return;
+        }
+        c->in_flight++;
+        c->effective = false;
+}
+
+void snib__watch_add(struct redis *r, struct snib__name name, snib__ns now)
+{
+        char text[SNIB__CHANNEL_MAX];
+        size_t length;
+        struct channel *c;
+        struct face *f;
+        bool first;
+
+        if (!snib__watch_channel(name, text, &length))
+                return;
+        c = find(r, text, length);
+        if (!c && !(c = add(r, text, length)))
+                return; /* the waiter polls */
+        first = !watched(c);
+        f = &c->face[face_of(name)];
+        r->watched += f->watches++ == 0;
+        if (first)
+                send(r, c, REQUEST_SUBSCRIBE, now);
+        else if (c->effective)
+                snib__redis_tell(r, &f->watching, NOTE_OF_WATCHING);
+}
+
+void snib__watch_remove(struct redis *r, struct snib__name name, snib__ns now)
+{
+        char text[SNIB__CHANNEL_MAX];
+        size_t length;
+        struct channel *c = snib__watch_channel(name, text, &length) ? find(r, text, length) : NULL;
+        struct face *f = c ? &c->face[face_of(name)] : NULL;
+
+        if (!f || !f->watches)
+                return;
+        if (--f->watches)
+                return;
+        r->watched--;
+        f->all = false;
+        snib__redis_untell(&f->changed);
+        snib__redis_untell(&f->watching);
+        if (!watched(c)) {
+                r->sweep = true;
+                send(r, c, REQUEST_UNSUBSCRIBE, now);
+        }
+}
+
+void snib__watch_subscribe_all(struct redis *r, snib__ns now)
+{
+        for (struct snib__tree_node *n = snib__tree_first(&r->channels); n; n = snib__tree_next(n)) {
+                struct channel *c = snib__container(n, struct channel, node);
+                if (watched(c))
+                        send(r, c, REQUEST_SUBSCRIBE, now);
+        }
+}
+
+void snib__watch_disconnected(struct redis *r)
+{
+        for (struct snib__tree_node *n = snib__tree_first(&r->channels); n; n = snib__tree_next(n)) {
+                struct channel *c = snib__container(n, struct channel, node);
+                c->in_flight = 0;
+                c->effective = false;
+        }
+        r->sweep = true;
+}
+
+/* Frees what nobody needs. Only from process(): until then next() may have handed out a channel's name. */
+void snib__watch_sweep(struct redis *r)
+{
+        struct snib__tree_node *next;
+
+        if (!r->sweep)
+                return;
+        r->sweep = false;
+        for (struct snib__tree_node *n = snib__tree_first(&r->channels); n; n = next) {
+                struct channel *c = snib__container(n, struct channel, node);
+                next = snib__tree_next(n);
+                if (watched(c) || c->in_flight)
+                        continue;
+                snib__tree_remove(&r->channels, n);
+                free(c);
+        }
+}
+
+void snib__watch_done(struct redis *r)
+{
+        for (struct snib__tree_node *n = snib__tree_first(&r->channels); n; n = snib__tree_first(&r->channels)) {
+                snib__tree_remove(&r->channels, n);
+                free(snib__container(n, struct channel, node));
+        }
+}
+
+static bool is_text(const struct redis *r, const struct snib__resp_value *v, const char *text, size_t length)
+{
+        return v->type == SNIB__RESP_STRING && v->length == length &&
+               !memcmp(snib__resp_text(r->subscriptions.resp, v), text, length);
+}
+
+/* The answer to SUBSCRIBE or UNSUBSCRIBE: {command in lower case, channel, number}. A refusal (rights) leaves the
+ * waiters polling. */
+bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
+{
+        struct channel *c = q->channel;
+        bool subscribe = q->kind == REQUEST_SUBSCRIBE;
+        bool refused = v->type == SNIB__RESP_ERROR;
+
+        if (!refused && (count != 4 || v->type != SNIB__RESP_ARRAY ||
+                         !is_text(r, &v[1], subscribe ? "subscribe" : "unsubscribe", subscribe ? 9 : 11) ||
+                         !is_text(r, &v[2], c->text, c->length) || v[3].type != SNIB__RESP_INTEGER))
+                return false;
+        if (refused) {
+                const char *text = snib__resp_text(r->subscriptions.resp, v);
+                r->subscriptions.broken |= snib__refusal_find(text)->close;
+                snib__redis_trace(r, "redis: subscriptions: the server answered \"%.120s\"; waiters poll", text);
+        }
+        snib__assert(c->in_flight > 0);
+        c->in_flight--;
+        r->sweep |= !watched(c);
+        c->effective = subscribe && !refused && !c->in_flight;
+        if (c->effective)
+                tell_watching(r, c);
+        snib__redis_request_free(r, q);
+        return true;
+}
+
+/* {"message", channel, payload}: 0 lets one waiter in, 1 all; anything else means nothing to us. */
+bool snib__watch_message(struct redis *r, const struct snib__resp_value *v, size_t count)
+{
+        struct channel *c;
+        bool one, all;
+
+        if (count != 4 || v[2].type != SNIB__RESP_STRING || v[3].type != SNIB__RESP_STRING)
+                return false;
+        c = find(r, snib__resp_text(r->subscriptions.resp, &v[2]), v[2].length);
+        if (!c)
+                return false;
+        one = is_text(r, &v[3], "0", 1);
+        all = is_text(r, &v[3], "1", 1);
+        if ((!one && !all) || SNIB__BUG(notification_dropped))
+                return true;
+        for (int i = 0; i < 2; i++) {
+                if (!c->face[i].watches)
+                        continue;
+                c->face[i].all |= all;
+                snib__redis_tell(r, &c->face[i].changed, NOTE_OF_CHANGED);
+        }
+        return true;
+}
+
+void snib__watch_note(const struct note *note, struct snib__note *ret)
+{
+        bool changed = note->of == NOTE_OF_CHANGED;
+        struct face *f =
+            changed ? snib__container(note, struct face, changed) : snib__container(note, struct face, watching);
+
+        ret->kind = changed ? SNIB__NOTE_CHANGED : SNIB__NOTE_WATCHING;
+        ret->name = face_name(f->channel, f == &f->channel->face[1]);
+        ret->all = changed && f->all;
+        if (changed)
+                f->all = false;
+}

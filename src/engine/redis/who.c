@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Who stands behind a hold. The lock itself carries only the owner field, so every client that holds or waits keeps a
+ * record "snib_client:{<uuid>}" with a time to live beside it, "pid\nhost\nlabel", written behind what matters and
+ * never waited for. What cannot be looked up is a Redisson client, or a snib client without the right to write: it is
+ * shown as "redisson" after a look-up that found nothing. A small cache keeps the answers. None of this decides
+ * anything.
+ */
+
+#include "engine/redis/internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECORD_PREFIX "snib_client:{"
+#define RECORD_TTL_MS "60000"
+#define REFRESH_EVERY (20 * SNIB__S)
+#define KNOWN_FOR (60 * SNIB__S)
+#define UNKNOWN_FOR (5 * SNIB__S)
+#define RECORD_KEY_MAX 64
+
+static size_t record_key(const char *uuid, char *ret)
+{
+        return (size_t)snprintf(ret, RECORD_KEY_MAX, RECORD_PREFIX "%s}", uuid);
+}
+
+static void write_record(struct redis *r, snib__ns now)
+{
+        char key[RECORD_KEY_MAX], value[192];
+        size_t key_length = record_key(r->uuid, key);
+        int n = snprintf(value, sizeof(value), "%" PRId64 "\n%s\n%s", r->who.pid, r->who.host, r->who.label);
+        struct request *q = snib__redis_request(r, REQUEST_WHO_SET, now);
+
+        if (q && !snib__link_send(&r->commands, q, 5, (const char *[]){"SET", key, value, "PX", RECORD_TTL_MS},
+                                  (const size_t[]){3, key_length, (size_t)n, 2, 5}, now))
+                snib__redis_request_free(r, q);
+}
+
+void snib__who_refresh(struct redis *r, snib__ns now)
+{
+        if (!r->who_used || now < r->who_due || r->commands.state != LINK_READY)
+                return;
+        r->who_due = snib__after(now, REFRESH_EVERY);
+        write_record(r, now);
+}
+
+void snib__who_used(struct redis *r, snib__ns now)
+{
+        if (r->who_used)
+                return;
+        r->who_used = true;
+        r->who_due = now;
+}
+
+void snib__who_remove(struct redis *r, snib__ns now)
+{
+        char key[RECORD_KEY_MAX];
+        struct request *q = r->who_used ? snib__redis_request(r, REQUEST_WHO_SET, now) : NULL;
+
+        if (q && !snib__link_send(&r->commands, q, 2, (const char *[]){"DEL", key},
+                                  (const size_t[]){3, record_key(r->uuid, key)}, now))
+                snib__redis_request_free(r, q);
+}
+
+bool snib__who_uuid(const struct snib__id *id, char ret[37])
+{
+        for (int i = 0; i < 36; i++) {
+                char c = id->text[i];
+                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+                if (dash ? c != '-' : !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+                        return false;
+        }
+        if (id->text[36] != ':')
+                return false;
+        memcpy(ret, id->text, 36);
+        ret[36] = 0;
+        return true;
+}
+
+static struct who_entry *find(struct redis *r, const char *uuid)
+{
+        for (int i = 0; i < SNIB__WHO_CACHE; i++)
+                if (!strcmp(r->who_cache[i].uuid, uuid))
+                        return &r->who_cache[i];
+        return NULL;
+}
+
+static struct who_entry *find_or_take(struct redis *r, const char *uuid)
+{
+        struct who_entry *e = find(r, uuid);
+
+        if (e)
+                return e;
+        e = &r->who_cache[r->who_next++ % SNIB__WHO_CACHE];
+        *e = (struct who_entry){0};
+        memcpy(e->uuid, uuid, sizeof(e->uuid));
+        return e;
+}
+
+bool snib__who_find(struct redis *r, const struct snib__id *id, snib__ns now, struct snib__who *ret)
+{
+        char uuid[37];
+        const struct who_entry *e;
+
+        if (!snib__who_uuid(id, uuid)) { /* nobody we could look up */
+                *ret = (struct snib__who){.pid = -1};
+                return true;
+        }
+        if (!strcmp(uuid, r->uuid)) {
+                *ret = r->who;
+                return true;
+        }
+        e = find(r, uuid);
+        if (!e || !e->known)
+                return false;
+        *ret = e->who;
+        return now < e->until;
+}
+
+bool snib__who_send_get(struct redis *r, struct request *q, const struct snib__id *id, snib__ns now)
+{
+        char uuid[37], key[RECORD_KEY_MAX];
+
+        return snib__who_uuid(id, uuid) && snib__link_send(&r->commands, q, 2, (const char *[]){"GET", key},
+                                                           (const size_t[]){3, record_key(uuid, key)}, now);
+}
+
+void snib__who_look_up(struct redis *r, const struct snib__id *id, snib__ns now)
+{
+        char uuid[37];
+        struct who_entry *e;
+        struct request *q;
+
+        if (!snib__who_uuid(id, uuid))
+                return;
+        e = find_or_take(r, uuid);
+        if (now < e->until)
+                return;
+        e->until = snib__after(now, UNKNOWN_FOR);
+        q = snib__redis_request(r, REQUEST_WHO_GET, now);
+        if (!q)
+                return;
+        q->id = *id;
+        if (!snib__who_send_get(r, q, id, now))
+                snib__redis_request_free(r, q);
+}
+
+static void copy_line(char *ret, size_t size, const char *text)
+{
+        size_t n = 0;
+
+        for (; text[n] && text[n] != '\n' && n < size - 1; n++)
+                ret[n] = (unsigned char)text[n] >= ' ' && text[n] != 127 ? text[n] : '?';
+        ret[n] = 0;
+}
+
+/* "pid\nhost\nlabel"; what is missing stays unknown. */
+static void parse_record(const char *text, struct snib__who *ret)
+{
+        const char *host = strchr(text, '\n');
+        const char *label = host ? strchr(host + 1, '\n') : NULL;
+
+        ret->pid = strtoll(text, NULL, 10);
+        if (host)
+                copy_line(ret->host, sizeof(ret->host), host + 1);
+        if (label)
+                copy_line(ret->label, sizeof(ret->label), label + 1);
+}
+
+bool snib__who_reply(struct redis *r, const struct snib__id *id, const struct snib__resp_value *v, size_t count,
+                     snib__ns now, struct snib__who *ret)
+{
+        struct snib__who who = {.pid = -1};
+        struct who_entry *e;
+        char uuid[37];
+
+        if (count != 1 || (v->type != SNIB__RESP_STRING && v->type != SNIB__RESP_NIL && v->type != SNIB__RESP_ERROR))
+                return false;
+        if (v->type == SNIB__RESP_STRING)
+                parse_record(snib__resp_text(r->commands.resp, v), &who);
+        else if (v->type == SNIB__RESP_NIL)
+                strcpy(who.label, "redisson");
+        *ret = who;
+        if (!snib__who_uuid(id, uuid))
+                return true;
+        e = find_or_take(r, uuid);
+        e->who = who;
+        e->known = v->type != SNIB__RESP_ERROR;
+        e->until = snib__after(now, v->type == SNIB__RESP_STRING ? KNOWN_FOR : UNKNOWN_FOR);
+        return true;
+}

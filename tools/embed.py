@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a C file with the given scripts as texts, each with the SHA-1 under which a Redis server knows it.
+
+usage: embed.py OUTPUT SCRIPT.lua...
+
+Comment lines, empty lines and indentation stay behind: the text travels to every server once per connection. The output is the same
+for the same input. The table is in the order of the arguments; the enum in script.h must agree, which the names assert at start of the tests.
+"""
+import hashlib
+import os
+import sys
+
+
+def body(path):
+    with open(path, encoding="ascii") as source:
+        lines = [line.strip() for line in source]
+    return "".join(line + "\n" for line in lines if line and not line.startswith("--"))
+
+
+def literal(text):
+    quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in text.splitlines())
+    return "\n".join('         "%s\\n"' % line for line in quoted)
+
+
+def main():
+    output, scripts = sys.argv[1], sys.argv[2:]
+    with open(output, "w", encoding="ascii") as c:
+        c.write("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by tools/embed.py; the sources are the .lua files. */\n\n")
+        c.write('#include "engine/redis/script.h"\n\n')
+        c.write("const struct snib__redis_script snib__redis_scripts_built_in[] = {\n")
+        for path in scripts:
+            text = body(path)
+            name = os.path.splitext(os.path.basename(path))[0]
+            sha1 = hashlib.sha1(text.encode("ascii")).hexdigest()
+            c.write('        {"%s", "%s", %d,\n%s},\n' % (name, sha1, len(text), literal(text)))
+        c.write("};\n")
+
+
+if __name__ == "__main__":
+    main()
