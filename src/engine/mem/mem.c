@@ -62,21 +62,31 @@ static struct client *client_of(struct snib__engine *e)
         return snib__container(e, struct client, base);
 }
 
-/* An empty note with a copy of the name, or NULL. */
-static struct entry *entry_new(struct client *c, enum snib__note_kind kind, struct snib__name name)
+/* A note with a copy of the name, or NULL. Touches no client, because it may be for another than the one that calls. */
+static struct entry *entry_new(enum snib__note_kind kind, struct snib__name name)
 {
-        struct snib__list *spare = name.length ? NULL : snib__list_take(&c->spares);
-        struct entry *n = spare ? snib__container(spare, struct entry, link) : snib__alloc(sizeof(*n) + name.length);
+        struct entry *n = snib__alloc(sizeof(*n) + name.length);
 
         if (!n)
                 return NULL;
-        c->spare_count -= spare != NULL;
-        memset(n, 0, sizeof(*n));
         n->note.kind = kind;
-        if (name.length) {
+        n->note.name = (struct snib__name){n->name, name.length};
+        if (name.length)
                 memcpy(n->name, name.bytes, name.length);
-                n->note.name = (struct snib__name){n->name, name.length};
-        }
+        return n;
+}
+
+/* A note without a name for the client that calls, or NULL. */
+static struct entry *entry_plain(struct client *c, enum snib__note_kind kind)
+{
+        struct snib__list *spare = snib__list_take(&c->spares);
+        struct entry *n;
+
+        if (!spare)
+                return entry_new(kind, (struct snib__name){NULL, 0});
+        c->spare_count--;
+        n = snib__container(spare, struct entry, link);
+        n->note = (struct snib__note){.kind = kind};
         return n;
 }
 
@@ -132,7 +142,7 @@ static void tell(struct client *from, enum snib__note_kind kind, const struct sn
                  const struct snib__id *id)
 {
         struct client *to = snib__id_set(id) ? owner_of(from->space, id) : NULL;
-        struct entry *n = to ? entry_new(to, kind, r->name) : NULL;
+        struct entry *n = to ? entry_new(kind, r->name) : NULL;
 
         if (!n)
                 return;
@@ -220,7 +230,7 @@ static void mem_submit(struct snib__engine *e, struct snib__tag tag, const struc
                 return;
         snib__mem_lock();
 
-        struct entry *n = entry_new(c, SNIB__NOTE_REPLY, (struct snib__name){NULL, 0});
+        struct entry *n = entry_plain(c, SNIB__NOTE_REPLY);
 
         if (n) {
                 n->note.tag = tag;
@@ -243,7 +253,7 @@ static bool list_held(struct client *c, struct snib__tag tag, struct snib__clock
 
                 if (!snib__id_set(&r->lock.holder.id))
                         continue;
-                n = entry_new(c, SNIB__NOTE_LISTED, r->name);
+                n = entry_new(SNIB__NOTE_LISTED, r->name);
                 if (!n)
                         return false;
                 n->note.tag = tag;
@@ -265,7 +275,7 @@ static void mem_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
         snib__list_init(&found);
         snib__mem_lock();
 
-        struct entry *end = entry_new(c, SNIB__NOTE_REPLY, (struct snib__name){NULL, 0});
+        struct entry *end = entry_plain(c, SNIB__NOTE_REPLY);
 
         if (!end) {
                 snib__assert(c->refused_count < REFUSED_MAX);
@@ -427,7 +437,7 @@ static int check_url(struct snib__url *url, struct snib_error *err)
 /* Gives the client its descriptor, its place in the namespace, and the news that it is connected. */
 static int join(struct client *c, const char *name, struct snib_error *err)
 {
-        struct entry *up = entry_new(c, SNIB__NOTE_LINK_UP, (struct snib__name){NULL, 0});
+        struct entry *up = entry_plain(c, SNIB__NOTE_LINK_UP);
 
         if (!up)
                 return snib__error(err, SNIB_ENOMEM, "out of memory while opening mem:%s; free some", name);
