@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * snib/error.h: the texts of the one table. Pure.
+ */
+
+#include <snib/error.h>
+
+int snib_error_class(int code)
+{
+        switch (code) {
+#define CLASS(name, number, cls, text) \
+        case number:                   \
+                return cls;
+                SNIB_ERRORS(CLASS)
+#undef CLASS
+        default:
+                return 0;
+        }
+}
+
+const char *snib_strerror(int code)
+{
+        switch (code) {
+#define TEXT(name, number, cls, text) \
+        case number:                  \
+                return text;
+                SNIB_ERRORS(TEXT)
+#undef TEXT
+        default:
+                return code < 0 ? "unknown error" : "success";
+        }
+}
+
+const char *snib_error_name(int code)
+{
+        switch (code) {
+#define NAME(name, number, cls, text) \
+        case number:                  \
+                return #name;
+                SNIB_ERRORS(NAME)
+#undef NAME
+        default:
+                return "SNIB_OK";
+        }
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * snib/grant.h.
+ */
+
+#include "api/internal.h"
+#include "base/error.h"
+
+static int grant_check(const snib_grant *grant, struct snib_error *err)
+{
+        return grant ? snib__alive(grant->client, err) : snib__null("grant", err);
+}
+
+const char *snib_loss_text(int reason)
+{
+        static const char *const texts[] = {
+            [SNIB_LOSS_NONE] = "not lost",
+            [SNIB_LOSS_EXPIRED] = "the lease ran out",
+            [SNIB_LOSS_UNREACHABLE] = "the lease ran out while the engine could not be reached",
+            [SNIB_LOSS_TAKEN] = "another owner holds it",
+            [SNIB_LOSS_GONE] = "it was released by force, deleted or forgotten by the engine",
+            [SNIB_LOSS_MAX_HOLD] = "the cap on the total hold was reached",
+            [SNIB_LOSS_THREAD_EXIT] = "the thread that owned it ended",
+            [SNIB_LOSS_CLOSED] = "the client was closed",
+            [SNIB_LOSS_REFUSED] = "the engine refused to renew it",
+        };
+
+        if (reason < 0 || reason >= (int)(sizeof(texts) / sizeof(texts[0])))
+                return "unknown reason";
+        return texts[reason];
+}
+
+int snib_grant_valid(const snib_grant *grant)
+{
+        /* Acquire: who sees the hold valid sees what the acquire wrote. A forked child finds 0 here. */
+        return grant && snib__os_now() < atomic_load_explicit(&grant->hold.valid_until, memory_order_acquire);
+}
+
+int64_t snib_grant_token(const snib_grant *grant)
+{
+        return grant ? grant->token : 0;
+}
+
+int64_t snib_grant_left_ms(const snib_grant *grant)
+{
+        snib__ns left;
+
+        if (!grant)
+                return 0;
+        left = atomic_load_explicit(&grant->hold.valid_until, memory_order_acquire) - snib__os_now();
+        return left > 0 ? left / SNIB__MS : 0;
+}
+
+int snib_grant_depth(const snib_grant *grant)
+{
+        return grant_check(grant, NULL) < 0 ? 0 : snib__grant_depth((snib_grant *)grant);
+}
+
+const char *snib_grant_owner(const snib_grant *grant)
+{
+        return grant ? grant->hold.id.text : "";
+}
+
+int snib_grant_loss(const snib_grant *grant)
+{
+        return grant_check(grant, NULL) < 0 ? SNIB_LOSS_NONE : snib__grant_loss((snib_grant *)grant);
+}
+
+int snib_grant_loss_fd(snib_grant *grant)
+{
+        int r = grant_check(grant, NULL);
+
+        return r < 0 ? r : snib__grant_loss_fd(grant);
+}
+
+int snib_grant_on_loss(snib_grant *grant, snib_loss_callback *lost, void *arg, struct snib_error *err)
+{
+        int r = grant_check(grant, err);
+
+        return r < 0 ? r : snib__grant_on_loss(grant, lost, arg, err);
+}
+
+int snib_grant_release(snib_grant *grant, struct snib_error *err)
+{
+        int r = grant_check(grant, err);
+
+        return r < 0 ? r : snib__release(grant, err);
+}
+
+int snib_grant_release_async(snib_grant *grant, snib_done_callback *done, void *arg, struct snib_error *err)
+{
+        int r = grant_check(grant, err);
+
+        if (r == 0 && !done)
+                r = snib__null("done", err);
+        return r < 0 ? r : snib__release_async(grant, done, arg, err);
+}
+
+int snib_grant_renew(snib_grant *grant, struct snib_error *err)
+{
+        int r = grant_check(grant, err);
+
+        return r < 0 ? r : snib__renew(grant, err);
+}

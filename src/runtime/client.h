@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_RUNTIME_CLIENT_H
+#define SNIB_RUNTIME_CLIENT_H
+
+/*
+ * What the files of runtime/ share: the client, its pooled records, and who may touch what. doc/design/runtime.md tells
+ * the whole story.
+ *
+ * Lock order: registry, then a client's lock. Nothing blocks with either held, and no user code runs under them.
+ *
+ * Memory: grants, questions, listings and asynchronous calls are pooled. A record goes back to its pool, never to the
+ * heap, until the client closes; each pool has a chain of all its records that only grows, so that a forked child can
+ * walk and free it whatever the other threads were doing.
+ */
+
+#include "core/core.h"
+#include "engine/engine.h"
+#include "runtime/baton.h"
+#include "runtime/os.h"
+#include <snib/snib.h>
+
+/* An idle client with holds is watched by the keeper from this long after the last call on, so that a loss told by the
+ * engine is delivered soon. A busy caller does not pay for it: see keeper.c. */
+#define SNIB__IDLE_AFTER (50 * SNIB__MS)
+/* Wake-ups kept for after the unlock. Further ones are done under the lock. */
+#define SNIB__WAKES_MAX 64
+
+/* Longest owner key: "k:" and what the program gave. */
+#define SNIB__OWNER_KEY_MAX 208
+#define SNIB__ABOUT_MAX 64
+
+/* A user callback that is due. Embedded in what it belongs to. */
+struct snib__event {
+        struct snib__list link;
+        void (*run)(struct snib_client *c, struct snib__event *event); /* without the client's lock */
+};
+
+/* One who waits: a blocking call, on its stack, or an asynchronous one, in struct snib__async. Under the client's lock
+ * but for `word`. */
+struct snib__wait {
+        struct snib__baton_member member;
+        _Atomic uint32_t word; /* 0: stay asleep */
+        bool asleep;
+        bool done;
+        snib__ns deadline;           /* of waits that core does not end: opening, closing. Otherwise SNIB__NEVER */
+        struct snib__event *event;   /* asynchronous: queued when done. NULL: wake the thread */
+        struct snib__list of_lock;   /* in snib_lock.waits */
+        struct snib_grant *grant;    /* what the call is about: core forgets it with the answer */
+        char about[SNIB__ABOUT_MAX]; /* the name, cut, for the text of an error: the record may be in other use by then
+                                      */
+        struct snib__call call;
+};
+
+/* A query or a forced release. */
+struct snib__question {
+        struct snib__ask ask;
+        struct snib__wait *wait; /* NULL: nobody waits any more */
+        struct snib__question *next_all;
+        struct snib__list pooled;
+        char name[SNIB_NAME_MAX + 1];
+};
+
+struct snib__listed {
+        struct snib__listed *next;
+        struct snib__reply reply;
+        size_t length;
+        char name[];
+};
+
+/* A listing of all locks under way. */
+struct snib__listing {
+        uint64_t cookie; /* 0: nobody waits for it */
+        struct snib__wait *wait;
+        struct snib__listing *next_all;
+        struct snib__list pooled;
+        struct snib__listed *first, **last;
+        int64_t count;
+        int result;
+        struct snib__fault fault;
+};
+
+struct snib__async {
+        struct snib__wait wait;
+        struct snib__event event;
+        struct snib__async *next_all;
+        struct snib__list pooled;
+        struct snib__question *question; /* of a query */
+        size_t owner_length;             /* of a query: who asked; thread and handle may be gone */
+        char owner[SNIB__OWNER_KEY_MAX];
+        snib_acquired_callback *acquired; /* one of the three */
+        snib_done_callback *done;
+        snib_info_callback *info;
+        void *arg;
+};
+
+struct snib_grant {
+        struct snib__hold hold;
+        struct snib_client *client;
+        struct snib_grant *next_all;
+        struct snib__list pooled;
+        char *text;    /* name, NUL, owner key, NUL; kept while pooled */
+        size_t room;   /* of `text` */
+        int64_t token; /* for readers without the lock; written before the grant is handed out */
+        int loss_fd;   /* -1: none wanted yet */
+        snib_loss_callback *lost;
+        void *lost_arg;
+        struct snib__event event;
+        bool in_callback; /* the record is not to be used again before the callback returned */
+        bool freed;       /* core is done with it */
+};
+
+struct snib_lock {
+        struct snib_client *client;
+        struct snib__list waits; /* calls that go on through this handle */
+        char *name;
+        size_t name_length;
+        char *owner; /* "k:" and the key; NULL: the calling thread */
+        size_t owner_length;
+        int kind;
+        bool fixed;
+        snib__ns lease;
+        snib__ns max_hold;
+};
+
+/* The thread that renews and serves notices while nobody waits (SNIB_THREADS_KEEPER), or drives always
+ * (SNIB_THREADS_IO). */
+struct snib__keeper {
+        pthread_t thread;
+        bool started;
+        bool quit;
+        bool always;
+        bool sleeping;
+        struct snib__baton_member member;
+        snib__ns sleeps_until; /* while sleeping */
+        snib__ns armed;        /* what the timer is set to */
+        uint64_t activity_seen;
+        int wake_fd;
+        int timer_fd;
+};
+
+/* Runs user callbacks, one at a time, in the order they fell due. */
+struct snib__dispatcher {
+        pthread_t thread;
+        bool started;
+        bool quit;
+        bool running; /* a callback is; a second thread must not overtake it */
+        _Atomic uint32_t word;
+        bool asleep;
+        struct snib__list queue;
+};
+
+struct snib_client {
+        struct snib_client *_Atomic next_client; /* in the registry */
+        atomic_bool inert;                       /* this is a forked child's copy */
+        atomic_int inside;                       /* threads inside a call: the last thing a call touches */
+        pthread_mutex_t lock;
+
+        /* Constant after open. */
+        int threads; /* enum snib_threads */
+        snib__ns timeout;
+        snib__ns lease;
+        char uuid[37];
+        struct snib__who who;
+        void (*trace)(void *arg, const char *line);
+        void *trace_arg;
+
+        /* Under the lock. */
+        struct snib__core core;
+        struct snib__engine *engine;
+        bool closing;
+        int active;        /* threads that wait */
+        uint64_t activity; /* counts calls */
+        uint64_t hold_number;
+        uint64_t listing_number;
+        int background; /* asynchronous calls and listings without an answer: somebody must drive */
+        struct snib__wait *opener, *closer;
+        struct snib__fault link_fault;
+
+        struct snib__baton baton;
+        bool polling; /* the driver is in poll, without the lock, with the two below */
+        snib__ns polled_until;
+        struct snib__interest polled;
+        bool kicked;       /* wake_fd is set */
+        int wake_fd;       /* ends the poll of a driving caller; makes snib_fd() readable */
+        int unflushed;     /* requests submitted since the last flush */
+        int gather_misses; /* how often, in a row, waiting for company was in vain */
+        int gather_skip;   /* so many flushes go without it */
+        snib__ns processed_at;
+
+        int epoll; /* SNIB_THREADS_NONE */
+        struct snib__interest registered;
+        snib__ns loop_until; /* what snib_timeout_ms() promised last */
+
+        _Atomic uint32_t *wakes[SNIB__WAKES_MAX];
+        int wakes_count;
+
+        struct snib__keeper keeper;
+        struct snib__dispatcher dispatcher;
+
+        struct snib_grant *_Atomic grants_all;
+        struct snib__question *_Atomic questions_all;
+        struct snib__listing *_Atomic listings_all;
+        struct snib__async *_Atomic asyncs_all;
+        struct snib__list grants, questions, listings, asyncs; /* free ones */
+};
+
+/* client.c */
+void snib__client_lock(struct snib_client *c);
+/* Unlocks, then wakes those who were to be woken. */
+void snib__client_unlock(struct snib_client *c);
+/* Around every call of the program that may wait or run callbacks: with the lock in between. */
+void snib__client_enter(struct snib_client *c);
+void snib__client_leave(struct snib_client *c);
+void snib__client_wake(struct snib_client *c, struct snib__wait *w);
+__attribute__((format(printf, 2, 3))) void snib__client_trace(struct snib_client *c, const char *format, ...);
+
+/* registry.c: all clients of the process, for fork and the end of threads. */
+int snib__registry_add(struct snib_client *c);
+void snib__registry_remove(struct snib_client *c);
+/* The calling thread's owner key "t:<number>" and its length; NULL when thread-specific memory cannot be had. */
+const char *snib__registry_thread(size_t *ret_length);
+
+/* pool.c: NULL when memory is short. All under the lock. */
+struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock *lock, const char *owner,
+                                   size_t owner_length);
+void snib__grant_free(struct snib_grant *g);
+struct snib__question *snib__question_new(struct snib_client *c);
+void snib__question_free(struct snib_client *c, struct snib__question *q);
+struct snib__listing *snib__listing_new(struct snib_client *c);
+void snib__listing_free(struct snib_client *c, struct snib__listing *l);
+struct snib__async *snib__async_new(struct snib_client *c);
+void snib__async_free(struct snib_client *c, struct snib__async *a);
+/* Everything, at close and in a child. */
+void snib__pool_done(struct snib_client *c);
+
+/* drive.c: all under the lock; those marked so drop it in between. */
+/* Does whatever is due and can be done without waiting: timers, effects, what the engine has finished already. */
+void snib__drive_step(struct snib_client *c);
+/* Waits until w->done. Drops the lock. */
+void snib__drive_wait(struct snib_client *c, struct snib__wait *w);
+/* One turn of the driver: sends, polls (with `extra` descriptors of its own), processes. Drops the lock. */
+void snib__drive_turn(struct snib_client *c, snib__ns until, struct pollfd *extra, int extras);
+/* To be called after any change by one who does not go on to drive: whoever must know, will. */
+void snib__drive_settle(struct snib_client *c);
+/* Something is under way that needs driving though nobody may be waiting for it. */
+bool snib__drive_urgent(const struct snib_client *c);
+/* When somebody has to act next if nothing happens. */
+snib__ns snib__drive_deadline(struct snib_client *c);
+
+/* effects.c */
+void snib__effects_run(struct snib_client *c, snib__ns now);
+void snib__notes_take(struct snib_client *c, snib__ns now);
+void snib__wait_finish(struct snib_client *c, struct snib__wait *w);
+void snib__listing_begin(struct snib_client *c, struct snib__listing *l, snib__ns now);
+
+/* keeper.c */
+int snib__keeper_start(struct snib_client *c, struct snib_error *err);
+void snib__keeper_stop(struct snib_client *c);
+/* There is nobody else to drive: makes sure that the keeper looks in time. */
+void snib__keeper_settle(struct snib_client *c);
+void snib__keeper_kick(struct snib_client *c);
+
+/* loop.c: SNIB_THREADS_NONE. */
+void snib__loop_settle(struct snib_client *c);
+
+/* dispatch.c */
+int snib__dispatch_start(struct snib_client *c, struct snib_error *err);
+void snib__dispatch_queue(struct snib_client *c, struct snib__event *event);
+/* Runs what is due, in this thread, if the client has no dispatcher thread. Without the lock. */
+void snib__dispatch_here(struct snib_client *c);
+void snib__dispatch_stop(struct snib_client *c);
+
+#endif

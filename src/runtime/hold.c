@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Acquire, release, renew, cancel, and what a grant can be asked: each a call handed to core, then waited for or left
+ * to a callback. What they mean is core's; here is who asks and who is told.
+ */
+
+#include "base/error.h"
+#include "runtime/runtime.h"
+#include <string.h>
+
+/* Owner key of whoever calls through this handle; NULL: no memory. */
+static const char *owner_key(const struct snib_lock *lock, size_t *ret_length)
+{
+        if (!lock->owner)
+                return snib__registry_thread(ret_length);
+        *ret_length = lock->owner_length;
+        return lock->owner;
+}
+
+static struct snib__name name_of(const struct snib_lock *lock)
+{
+        return (struct snib__name){lock->name, lock->name_length};
+}
+
+static int closed(struct snib_error *err)
+{
+        return snib__error(err, SNIB_ECLOSED, "the client is being closed; open another");
+}
+
+static int no_memory(struct snib_error *err)
+{
+        return snib__error(err, SNIB_ENOMEM, "no memory for the call; free some and try again");
+}
+
+/* Neither of the two can be changed for a hold that exists. */
+static int check_kind(const struct snib_lock *lock, const struct snib__wait *w, const struct snib__hold *h,
+                      struct snib_error *err)
+{
+        if (lock->kind == SNIB_LOCK_NON_REENTRANT && h->state != SNIB__LOST)
+                return snib__fault_error(err, SNIB_EREENTRY, NULL, w->about);
+        if ((lock->kind == SNIB_LOCK_FENCED) != h->fenced)
+                return snib__error(
+                    err, SNIB_EKIND,
+                    "this owner holds the name as a lock of another kind; use one kind of lock per name");
+        return 0;
+}
+
+/* Hands the acquire to core: 0, or an error and nothing was done. */
+static int acquire_begin(struct snib_lock *lock, struct snib__wait *w, struct snib_error *err)
+{
+        struct snib_client *c = lock->client;
+        size_t length;
+        const char *owner = owner_key(lock, &length);
+        struct snib__hold *h;
+        snib__ns now = snib__os_now();
+        int r;
+
+        if (c->closing)
+                return closed(err);
+        if (!owner)
+                return no_memory(err);
+        if ((r = snib__keeper_start(c, err)) < 0)
+                return r;
+        snib__about_set(w->about, name_of(lock));
+        snib__core_tick(&c->core, now); /* the hold that is found must not end on the way in */
+        h = snib__core_find(&c->core, name_of(lock), (struct snib__name){owner, length});
+        if (h && (r = check_kind(lock, w, h, err)) < 0)
+                return r;
+        w->grant = h ? h->owner_data : snib__grant_new(c, lock, owner, length);
+        if (!w->grant)
+                return no_memory(err);
+        snib__list_append(&lock->waits, &w->of_lock);
+        if (h)
+                snib__core_join(&c->core, h, &w->call, now);
+        else
+                snib__core_begin(&c->core, &w->grant->hold, &w->call, now);
+        return 0;
+}
+
+static void call_set(struct snib__wait *w, enum snib__call_kind kind, snib__ns deadline)
+{
+        w->deadline = SNIB__NEVER; /* core's business */
+        w->call.kind = kind;
+        w->call.deadline = deadline;
+        w->call.owner_data = w;
+}
+
+static void call_set_acquire(struct snib__wait *w, struct snib__patience p)
+{
+        call_set(w, SNIB__CALL_ACQUIRE, snib__after(snib__os_now(), p.wait));
+        w->call.once = p.once;
+}
+
+static void call_set_timed(struct snib__wait *w, const struct snib_client *c, enum snib__call_kind kind)
+{
+        call_set(w, kind, snib__after(snib__os_now(), c->timeout));
+}
+
+static int call_error(const struct snib__wait *w, struct snib_error *err)
+{
+        int r = w->call.result;
+
+        return r < 0 ? snib__fault_error(err, r, &w->call.fault, w->about) : r;
+}
+
+int snib__acquire(struct snib_lock *lock, struct snib__patience patience, struct snib_grant **ret_grant,
+                  struct snib_lock_info *ret_holder, struct snib_error *err)
+{
+        struct snib_client *c = lock->client;
+        struct snib__wait w = {0};
+        struct snib__name owner = {0};
+        int r;
+
+        call_set_acquire(&w, patience);
+        snib__client_enter(c);
+        r = acquire_begin(lock, &w, err);
+        if (r == 0) {
+                snib__drive_wait(c, &w);
+                r = call_error(&w, err);
+        }
+        if (r == 1) {
+                *ret_grant = w.grant;
+        } else if (r == 0 && ret_holder) {
+                owner.bytes = owner_key(lock, &owner.length);
+                snib__info_fill(c, name_of(lock), owner, &w.call.holder, ret_holder);
+        }
+        snib__client_leave(c);
+        return r;
+}
+
+static void async_end(struct snib_client *c, struct snib__async *a)
+{
+        snib__client_lock(c);
+        snib__async_free(c, a);
+        snib__client_unlock(c);
+}
+
+static void run_acquired(struct snib_client *c, struct snib__event *event)
+{
+        struct snib__async *a = snib__container(event, struct snib__async, event);
+        struct snib_error err = SNIB_ERROR_INIT;
+        struct snib_grant *g = a->wait.grant;
+        snib_acquired_callback *acquired = a->acquired;
+        void *arg = a->arg;
+        int r = call_error(&a->wait, &err);
+
+        async_end(c, a);
+        acquired(arg, r, r == 1 ? g : NULL, r < 0 ? &err : NULL);
+}
+
+int snib__acquire_async(struct snib_lock *lock, struct snib__patience patience, snib_acquired_callback *acquired,
+                        void *arg, struct snib_error *err)
+{
+        struct snib_client *c = lock->client;
+        struct snib__async *a = NULL;
+        int r;
+
+        snib__client_enter(c);
+        r = c->closing ? closed(err) : snib__dispatch_start(c, err);
+        if (r == 0 && !(a = snib__async_new(c)))
+                r = no_memory(err);
+        if (r == 0) {
+                call_set_acquire(&a->wait, patience);
+                a->event.run = run_acquired;
+                a->acquired = acquired;
+                a->arg = arg;
+                c->background++;
+                r = acquire_begin(lock, &a->wait, err);
+                if (r < 0) {
+                        c->background--;
+                        snib__async_free(c, a);
+                }
+        }
+        snib__drive_step(c);
+        snib__client_leave(c);
+        return r;
+}
+
+/* Hands the release to core: 0, or an error and nothing was done. */
+static int release_begin(struct snib_grant *g, struct snib__wait *w, struct snib_error *err)
+{
+        struct snib_client *c = g->client;
+        snib__ns now = snib__os_now();
+
+        if (c->closing)
+                return closed(err);
+        snib__core_tick(&c->core, now);
+        if (g->hold.depth < 1)
+                return snib__error(err, SNIB_ENOTOWNER,
+                                   "the grant was paid back already; release it once for each acquire that gave it");
+        w->grant = g;
+        snib__about_set(w->about, g->hold.name);
+        snib__core_release(&c->core, &g->hold, &w->call, now);
+        return 0;
+}
+
+/* The lock is held and given back by the caller. */
+static int release_and_wait(struct snib_client *c, struct snib_grant *g, struct snib_error *err)
+{
+        struct snib__wait w = {0};
+        int r;
+
+        call_set_timed(&w, c, SNIB__CALL_RELEASE);
+        r = release_begin(g, &w, err);
+        if (r < 0)
+                return r;
+        snib__drive_wait(c, &w);
+        return call_error(&w, err);
+}
+
+int snib__release(struct snib_grant *g, struct snib_error *err)
+{
+        struct snib_client *c = g->client;
+        int r;
+
+        snib__client_enter(c);
+        r = release_and_wait(c, g, err);
+        snib__client_leave(c);
+        return r;
+}
+
+static struct snib_grant *find_mine(struct snib_lock *lock)
+{
+        struct snib_client *c = lock->client;
+        size_t length;
+        const char *owner = owner_key(lock, &length);
+        struct snib__hold *h;
+
+        snib__core_tick(&c->core, snib__os_now());
+        h = owner ? snib__core_find(&c->core, name_of(lock), (struct snib__name){owner, length}) : NULL;
+        return h && h->depth > 0 ? h->owner_data : NULL;
+}
+
+int snib__release_mine(struct snib_lock *lock, struct snib_error *err)
+{
+        struct snib_client *c = lock->client;
+        struct snib_grant *g;
+        char about[SNIB__ABOUT_MAX];
+        int r;
+
+        snib__about_set(about, name_of(lock));
+        snib__client_enter(c);
+        g = find_mine(lock);
+        if (g)
+                r = release_and_wait(c, g, err);
+        else
+                r = snib__fault_error(err, SNIB_ENOTOWNER, NULL, about);
+        snib__client_leave(c);
+        return r;
+}
+
+struct snib_grant *snib__grant_mine(struct snib_lock *lock)
+{
+        struct snib_client *c = lock->client;
+        struct snib_grant *g;
+
+        snib__client_enter(c);
+        g = find_mine(lock);
+        snib__drive_step(c);
+        snib__client_leave(c);
+        return g;
+}
+
+static void run_released(struct snib_client *c, struct snib__event *event)
+{
+        struct snib__async *a = snib__container(event, struct snib__async, event);
+        struct snib_error err = SNIB_ERROR_INIT;
+        snib_done_callback *done = a->done;
+        void *arg = a->arg;
+        int r = call_error(&a->wait, &err);
+
+        async_end(c, a);
+        done(arg, r, r < 0 ? &err : NULL);
+}
+
+int snib__release_async(struct snib_grant *g, snib_done_callback *done, void *arg, struct snib_error *err)
+{
+        struct snib_client *c = g->client;
+        struct snib__async *a = NULL;
+        int r;
+
+        snib__client_enter(c);
+        r = c->closing ? closed(err) : snib__dispatch_start(c, err);
+        if (r == 0 && !(a = snib__async_new(c)))
+                r = no_memory(err);
+        if (r == 0) {
+                call_set_timed(&a->wait, c, SNIB__CALL_RELEASE);
+                a->event.run = run_released;
+                a->done = done;
+                a->arg = arg;
+                c->background++;
+                r = release_begin(g, &a->wait, err);
+                if (r < 0) {
+                        c->background--;
+                        snib__async_free(c, a);
+                }
+        }
+        snib__drive_step(c);
+        snib__client_leave(c);
+        return r;
+}
+
+int snib__renew(struct snib_grant *g, struct snib_error *err)
+{
+        struct snib_client *c = g->client;
+        struct snib__wait w = {0};
+        int r;
+
+        call_set_timed(&w, c, SNIB__CALL_RENEW);
+        snib__client_enter(c);
+        snib__core_tick(&c->core, snib__os_now());
+        if (c->closing) {
+                r = closed(err);
+        } else if (g->hold.depth < 1) {
+                r = snib__error(err, SNIB_ENOTOWNER, "the grant was paid back already; acquire anew");
+        } else {
+                w.grant = g;
+                snib__about_set(w.about, g->hold.name);
+                snib__core_renew(&c->core, &g->hold, &w.call, snib__os_now());
+                snib__drive_wait(c, &w);
+                r = call_error(&w, err);
+        }
+        snib__client_leave(c);
+        return r;
+}
+
+int snib__cancel(struct snib_lock *lock)
+{
+        struct snib_client *c = lock->client;
+        snib__ns now = snib__os_now();
+        int count = 0;
+
+        snib__client_enter(c);
+        /* What time has answered already is not cancelled. */
+        snib__core_tick(&c->core, now);
+        snib__effects_run(c, now);
+        for (struct snib__list *it = lock->waits.next, *next; it != &lock->waits; it = next) {
+                struct snib__wait *w = snib__container(it, struct snib__wait, of_lock);
+
+                next = it->next;
+                snib__core_cancel(&c->core, &w->call, SNIB_ECANCELLED, now);
+                count++;
+        }
+        snib__drive_step(c);
+        snib__client_leave(c);
+        return count;
+}
+
+void snib__lock_detach(struct snib_lock *lock)
+{
+        snib__client_lock(lock->client);
+        while (snib__list_take(&lock->waits))
+                ;
+        snib__client_unlock(lock->client);
+}
+
+static void run_lost(struct snib_client *c, struct snib__event *event)
+{
+        struct snib_grant *g = snib__container(event, struct snib_grant, event);
+        snib_loss_callback *lost;
+        void *arg;
+        int reason;
+
+        snib__client_lock(c);
+        lost = g->lost;
+        arg = g->lost_arg;
+        reason = g->hold.loss;
+        g->lost = NULL; /* once */
+        g->in_callback = !g->freed && lost;
+        snib__client_unlock(c);
+        if (!lost)
+                return;
+        lost(arg, g, reason);
+        snib__client_lock(c);
+        g->in_callback = false;
+        if (g->freed)
+                snib__grant_free(g);
+        snib__client_unlock(c);
+}
+
+int snib__grant_on_loss(struct snib_grant *g, snib_loss_callback *lost, void *arg, struct snib_error *err)
+{
+        struct snib_client *c = g->client;
+        int r;
+
+        snib__client_enter(c);
+        r = snib__dispatch_start(c, err);
+        if (r == 0) {
+                g->lost = lost;
+                g->lost_arg = arg;
+                g->event.run = run_lost;
+                if (!lost)
+                        snib__list_remove(&g->event.link);
+                else if (g->hold.state == SNIB__LOST && !g->hold.lost_pending)
+                        snib__dispatch_queue(c, &g->event);
+        }
+        snib__client_leave(c);
+        return r;
+}
+
+int snib__grant_loss_fd(struct snib_grant *g)
+{
+        struct snib_client *c = g->client;
+        int fd;
+
+        snib__client_lock(c);
+        if (g->loss_fd < 0) {
+                fd = snib__os_event_new();
+                if (fd >= 0 && g->hold.state == SNIB__LOST)
+                        snib__os_event_set(fd);
+                g->loss_fd = fd < 0 ? -1 : fd;
+        }
+        fd = g->loss_fd;
+        snib__client_unlock(c);
+        return fd < 0 ? SNIB_ESYSTEM : fd;
+}
+
+int snib__grant_depth(struct snib_grant *g)
+{
+        int depth;
+
+        snib__client_lock(g->client);
+        depth = g->hold.depth;
+        snib__client_unlock(g->client);
+        return depth;
+}
+
+int snib__grant_loss(struct snib_grant *g)
+{
+        int loss;
+
+        snib__client_lock(g->client);
+        loss = g->hold.loss;
+        snib__client_unlock(g->client);
+        return loss;
+}

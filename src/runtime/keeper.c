@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The keeper: the thread that does what is due while nobody waits. With SNIB_THREADS_IO the same thread drives always.
+ *
+ * It is started with the first hold or asynchronous call. It sleeps on its own descriptors until core's next deadline:
+ * a timer on CLOCK_BOOTTIME, which has expired when the machine comes back from a suspend, so that a lease that ran out
+ * meanwhile is noticed first thing. At a deadline it does what is due whoever drives: that takes the lock, not the
+ * baton. It drives in two cases, and only while nobody else does:
+ *
+ * - something is under way that nobody waits for (a renewal, an asynchronous call, a release in the background);
+ * - there are holds, and no call was made for SNIB__IDLE_AFTER: it listens for losses.
+ *
+ * The second case is why a busy lone caller is not disturbed. Each of its calls bumps `activity`; the keeper looks
+ * twenty times a second, sees that it moved, and sleeps again, without ever holding the socket or having to be woken by
+ * the caller. Only when its sleep would end too late is it woken.
+ */
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "runtime/client.h"
+
+void snib__keeper_kick(struct snib_client *c)
+{
+        snib__os_event_set(c->keeper.wake_fd);
+}
+
+static bool should_drive(struct snib_client *c)
+{
+        struct snib__keeper *k = &c->keeper;
+
+        if (c->baton.driver)
+                return false;
+        if (k->always || snib__drive_urgent(c))
+                return true;
+        return !snib__list_empty(&c->core.holds) && k->activity_seen == c->activity;
+}
+
+/* When it has to look again, nobody else driving. */
+static snib__ns look_at(struct snib_client *c)
+{
+        snib__ns now = snib__os_now();
+
+        if (snib__drive_urgent(c))
+                return now;
+        if (snib__list_empty(&c->core.holds))
+                return snib__core_deadline(&c->core);
+        return snib__min(snib__core_deadline(&c->core), now + SNIB__IDLE_AFTER);
+}
+
+/* A timer that goes off too early only costs a look. */
+static void arm(struct snib__keeper *k, snib__ns until, snib__ns now)
+{
+        if (until >= k->armed && k->armed > now)
+                return;
+        if (until == k->armed)
+                return;
+        k->armed = until;
+        snib__os_timer_set(k->timer_fd, until);
+}
+
+static void wake_clear(struct snib__keeper *k, const struct pollfd *fds)
+{
+        if (fds[0].revents)
+                snib__os_event_clear(k->wake_fd);
+        if (fds[1].revents) {
+                snib__os_event_clear(k->timer_fd);
+                k->armed = SNIB__NEVER;
+        }
+}
+
+static void drive(struct snib_client *c)
+{
+        struct snib__keeper *k = &c->keeper;
+        struct pollfd fds[2] = {{.fd = k->wake_fd, .events = POLLIN}, {.fd = k->timer_fd, .events = POLLIN}};
+        struct snib__baton_member *next;
+
+        arm(k, snib__drive_deadline(c), snib__os_now());
+        snib__drive_turn(c, SNIB__NEVER, fds, 2);
+        wake_clear(k, fds);
+        if (k->always && !k->quit)
+                return;
+        next = snib__baton_pass(&c->baton, &k->member);
+        if (next)
+                snib__client_wake(c, snib__container(next, struct snib__wait, member));
+}
+
+static void sleep_until_due(struct snib_client *c)
+{
+        struct snib__keeper *k = &c->keeper;
+        struct pollfd fds[2] = {{.fd = k->wake_fd, .events = POLLIN}, {.fd = k->timer_fd, .events = POLLIN}};
+        snib__ns now = snib__os_now();
+
+        k->sleeps_until = snib__core_deadline(&c->core);
+        if (k->activity_seen != c->activity)
+                k->sleeps_until = snib__min(k->sleeps_until, now + SNIB__IDLE_AFTER);
+        k->activity_seen = c->activity;
+        arm(k, k->sleeps_until, now);
+        k->sleeping = true;
+        snib__client_unlock(c);
+        snib__os_poll(fds, 2, SNIB__NEVER);
+        snib__client_lock(c);
+        k->sleeping = false;
+        wake_clear(k, fds);
+}
+
+static void *run(void *arg)
+{
+        struct snib_client *c = arg;
+        struct snib__keeper *k = &c->keeper;
+
+        snib__client_lock(c);
+        while (!k->quit) {
+                snib__drive_step(c);
+                if (should_drive(c) && snib__baton_take(&c->baton, &k->member)) {
+                        drive(c);
+                } else {
+                        snib__drive_settle(c);
+                        sleep_until_due(c);
+                }
+        }
+        snib__client_unlock(c);
+        return NULL;
+}
+
+void snib__keeper_settle(struct snib_client *c)
+{
+        struct snib__keeper *k = &c->keeper;
+
+        if (!k->started || !k->sleeping || look_at(c) >= k->sleeps_until)
+                return;
+        k->sleeping = false; /* it is about to look; one kick is enough */
+        snib__keeper_kick(c);
+}
+
+int snib__keeper_start(struct snib_client *c, struct snib_error *err)
+{
+        struct snib__keeper *k = &c->keeper;
+        int r;
+
+        if (k->started || c->threads == SNIB_THREADS_NONE)
+                return 0;
+        k->armed = SNIB__NEVER;
+        r = snib__os_thread_start(&k->thread, run, c, "snib-keeper");
+        if (r < 0)
+                return snib__error_errno(err, SNIB_ESYSTEM, -r, "pthread_create");
+        k->started = true;
+        return 0;
+}
+
+void snib__keeper_stop(struct snib_client *c)
+{
+        struct snib__keeper *k = &c->keeper;
+
+        if (!k->started)
+                return;
+        snib__client_lock(c);
+        k->quit = true;
+        snib__client_unlock(c);
+        snib__keeper_kick(c);
+        (void)pthread_join(k->thread, NULL);
+        k->started = false;
+}
