@@ -188,7 +188,7 @@ int snib__query_async(struct snib_lock *lock, snib_info_callback *done, void *ar
 }
 
 /* Gives what was read to the program, without the lock. */
-static int64_t list_tell(struct snib_client *c, const struct snib__listing *l, snib_list_callback *each, void *arg)
+static int64_t list_tell(struct snib_client *c, const struct snib__inventory *l, snib_list_callback *each, void *arg)
 {
         struct snib__name owner = {0};
         int64_t seen = 0;
@@ -207,7 +207,7 @@ static int64_t list_tell(struct snib_client *c, const struct snib__listing *l, s
         return seen;
 }
 
-static int list_error(const struct snib__listing *l, struct snib_error *err)
+static int list_error(const struct snib__inventory *l, struct snib_error *err)
 {
         const struct snib__fault *f = &l->fault;
 
@@ -218,24 +218,24 @@ static int list_error(const struct snib__listing *l, struct snib_error *err)
 int64_t snib__list(struct snib_client *c, snib_list_callback *each, void *arg, struct snib_error *err)
 {
         struct snib__wait w = {.deadline = SNIB__NEVER};
-        struct snib__listing *l;
+        struct snib__inventory *l;
         int64_t r;
 
         snib__client_enter(c);
         if (c->closing) {
                 r = closed(err);
-        } else if (!(l = snib__listing_new(c))) {
+        } else if (!(l = snib__inventory_new(c))) {
                 r = no_memory(err);
         } else {
                 l->wait = &w;
-                snib__listing_begin(c, l, snib__os_now());
+                snib__inventory_begin(c, l, snib__os_now());
                 snib__drive_wait(c, &w);
                 l->wait = NULL;
                 snib__drive_settle(c);
                 snib__client_unlock(c);
                 r = l->result < 0 ? list_error(l, err) : list_tell(c, l, each, arg);
                 snib__client_lock(c);
-                snib__listing_free(c, l);
+                snib__inventory_free(c, l);
         }
         snib__client_leave(c);
         return r;

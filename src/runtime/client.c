@@ -288,7 +288,7 @@ int snib__client_open(struct snib_client **ret, const struct snib__client_config
 /* Listings are not core's: what waits for one ends here. */
 static void listings_end(struct snib_client *c)
 {
-        for (struct snib__listing *l = atomic_load(&c->listings_all); l; l = l->next_all) {
+        for (struct snib__inventory *l = atomic_load(&c->listings_all); l; l = l->next_all) {
                 if (!l->wait)
                         continue;
                 l->result = SNIB_ECLOSED;

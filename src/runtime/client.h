@@ -68,10 +68,10 @@ struct snib__listed {
 };
 
 /* A listing of all locks under way. */
-struct snib__listing {
+struct snib__inventory {
         uint64_t cookie; /* 0: nobody waits for it */
         struct snib__wait *wait;
-        struct snib__listing *next_all;
+        struct snib__inventory *next_all;
         struct snib__list pooled;
         struct snib__listed *first, **last;
         int64_t count;
@@ -199,7 +199,7 @@ struct snib_client {
 
         struct snib_grant *_Atomic grants_all;
         struct snib__question *_Atomic questions_all;
-        struct snib__listing *_Atomic listings_all;
+        struct snib__inventory *_Atomic listings_all;
         struct snib__async *_Atomic asyncs_all;
         struct snib__list grants, questions, listings, asyncs; /* free ones */
 };
@@ -226,8 +226,8 @@ struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock
 void snib__grant_free(struct snib_grant *g);
 struct snib__question *snib__question_new(struct snib_client *c);
 void snib__question_free(struct snib_client *c, struct snib__question *q);
-struct snib__listing *snib__listing_new(struct snib_client *c);
-void snib__listing_free(struct snib_client *c, struct snib__listing *l);
+struct snib__inventory *snib__inventory_new(struct snib_client *c);
+void snib__inventory_free(struct snib_client *c, struct snib__inventory *l);
 struct snib__async *snib__async_new(struct snib_client *c);
 void snib__async_free(struct snib_client *c, struct snib__async *a);
 /* Everything, at close and in a child. */
@@ -251,7 +251,7 @@ snib__ns snib__drive_deadline(struct snib_client *c);
 void snib__effects_run(struct snib_client *c, snib__ns now);
 void snib__notes_take(struct snib_client *c, snib__ns now);
 void snib__wait_finish(struct snib_client *c, struct snib__wait *w);
-void snib__listing_begin(struct snib_client *c, struct snib__listing *l, snib__ns now);
+void snib__inventory_begin(struct snib_client *c, struct snib__inventory *l, snib__ns now);
 
 /* keeper.c */
 int snib__keeper_start(struct snib_client *c, struct snib_error *err);

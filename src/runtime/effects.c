@@ -128,7 +128,7 @@ static void fault_set(struct snib__fault *f, const struct snib__reply *r)
         f->text[n] = 0;
 }
 
-static void listed(struct snib__listing *l, const struct snib__note *n)
+static void listed(struct snib__inventory *l, const struct snib__note *n)
 {
         struct snib__listed *entry = snib__alloc(sizeof(*entry) + n->name.length + 1);
 
@@ -145,7 +145,7 @@ static void listed(struct snib__listing *l, const struct snib__note *n)
         l->count++;
 }
 
-static void listing_done(struct snib_client *c, struct snib__listing *l, const struct snib__reply *r)
+static void listing_done(struct snib_client *c, struct snib__inventory *l, const struct snib__reply *r)
 {
         if (r->status == SNIB__FAILED) {
                 l->result = r->error;
@@ -158,7 +158,7 @@ static void reply(struct snib_client *c, const struct snib__note *n, snib__ns no
 {
         unsigned kind;
         void *record = tag_record(n->tag, &kind);
-        struct snib__listing *l = record;
+        struct snib__inventory *l = record;
 
         if (kind == TAG_HOLD)
                 snib__core_reply_hold(&c->core, record, n->tag.cookie, n->tag.attempt, &n->reply, now);
@@ -184,7 +184,7 @@ static void link_changed(struct snib_client *c, const struct snib__note *n, snib
 static void note(struct snib_client *c, const struct snib__note *n, snib__ns now)
 {
         unsigned kind;
-        struct snib__listing *l;
+        struct snib__inventory *l;
 
         switch (n->kind) {
         case SNIB__NOTE_REPLY:
@@ -225,7 +225,7 @@ void snib__notes_take(struct snib_client *c, snib__ns now)
         }
 }
 
-void snib__listing_begin(struct snib_client *c, struct snib__listing *l, snib__ns now)
+void snib__inventory_begin(struct snib_client *c, struct snib__inventory *l, snib__ns now)
 {
         struct snib__tag tag = {.object = tag_object(l, TAG_LISTING), .cookie = l->cookie};
 

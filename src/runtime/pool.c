@@ -127,10 +127,11 @@ void snib__question_free(struct snib_client *c, struct snib__question *q)
         give_back(&c->questions, &q->pooled);
 }
 
-struct snib__listing *snib__listing_new(struct snib_client *c)
+struct snib__inventory *snib__inventory_new(struct snib_client *c)
 {
         struct snib__list *free = snib__list_take(&c->listings);
-        struct snib__listing *l = free ? snib__container(free, struct snib__listing, pooled) : snib__alloc(sizeof(*l));
+        struct snib__inventory *l =
+            free ? snib__container(free, struct snib__inventory, pooled) : snib__alloc(sizeof(*l));
 
         if (!l)
                 return NULL;
@@ -145,7 +146,7 @@ struct snib__listing *snib__listing_new(struct snib_client *c)
         return l;
 }
 
-static void listed_free(struct snib__listing *l)
+static void listed_free(struct snib__inventory *l)
 {
         while (l->first) {
                 struct snib__listed *entry = l->first;
@@ -155,7 +156,7 @@ static void listed_free(struct snib__listing *l)
         }
 }
 
-void snib__listing_free(struct snib_client *c, struct snib__listing *l)
+void snib__inventory_free(struct snib_client *c, struct snib__inventory *l)
 {
         listed_free(l);
         l->cookie = 0;
@@ -199,7 +200,7 @@ void snib__pool_done(struct snib_client *c)
                 next = q->next_all;
                 free(q);
         }
-        for (struct snib__listing *l = atomic_load(&c->listings_all), *next; l; l = next) {
+        for (struct snib__inventory *l = atomic_load(&c->listings_all), *next; l; l = next) {
                 next = l->next_all;
                 listed_free(l);
                 free(l);
