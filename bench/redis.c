@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The two limits that snib is held against on Redis: a blocking socket and hiredis, each with a connection of its own
+ * for every thread, each running the same two scripts for acquire and release with the same arguments. No lock library:
+ * no lease is watched, nothing is renewed, a reply that is lost is lost. `where` is redis://127.0.0.1:PORT.
+ */
+
+#include "bench.h"
+#include "engine/redis/script.h"
+#include <arpa/inet.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* As long as snib's. */
+#define HOLD_ID "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c5:%d"
+#define LEASE_MS "30000"
+
+struct words {
+        char key[64];
+        char id[64];
+        char channel[96];
+};
+
+static void make_words(struct words *w, int thread)
+{
+        snprintf(w->key, sizeof(w->key), "bench:%d", thread);
+        snprintf(w->id, sizeof(w->id), HOLD_ID, thread);
+        snprintf(w->channel, sizeof(w->channel), "redisson_lock__channel:{%s}", w->key);
+}
+
+static int port_of(const char *where)
+{
+        return (int)strtol(strrchr(where, ':') + 1, NULL, 10);
+}
+
+/* The server keeps scripts for all connections. */
+static void *load_scripts(const char *where)
+{
+        redisContext *c = redisConnect("127.0.0.1", port_of(where));
+        static const int needed[] = {SNIB__SCRIPT_ACQUIRE, SNIB__SCRIPT_RELEASE};
+
+        if (!c || c->err)
+                bench_die("no Redis at %s", where);
+        for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+                const struct snib__redis_script *s = &snib__redis_scripts_built_in[needed[i]];
+                redisReply *r = redisCommand(c, "SCRIPT LOAD %b", s->text, s->length);
+                if (!r || r->type != REDIS_REPLY_STRING || strcmp(r->str, s->sha1) != 0)
+                        bench_die("SCRIPT LOAD %s failed", s->name);
+                freeReplyObject(r);
+        }
+        return c;
+}
+
+static void close_shared(void *shared)
+{
+        redisFree(shared);
+}
+
+/* --- a socket
+ * ------------------------------------------------------------------------------------------------------------ */
+
+struct bare {
+        int fd;
+        int acquire_length;
+        int release_length;
+        char acquire[512];
+        char release[512];
+};
+
+static int format(char *ret, size_t size, int script, const char *key, const char *id, const char *last)
+{
+        const char *words[] = {"EVALSHA", snib__redis_scripts_built_in[script].sha1, "1", key, id, last};
+        int n = snprintf(ret, size, "*6\r\n");
+
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+                n += snprintf(ret + n, size - (size_t)n, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
+        return n;
+}
+
+static void *bare_begin(void *shared, const char *where, int thread)
+{
+        struct bare *b = calloc(1, sizeof(*b));
+        struct sockaddr_in a = {
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)port_of(where)), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        int one = 1;
+        struct words w;
+
+        (void)shared;
+        if (!b)
+                return NULL;
+        b->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (b->fd < 0 || connect(b->fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+                free(b);
+                return NULL;
+        }
+        setsockopt(b->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        make_words(&w, thread);
+        b->acquire_length = format(b->acquire, sizeof(b->acquire), SNIB__SCRIPT_ACQUIRE, w.key, w.id, LEASE_MS);
+        b->release_length = format(b->release, sizeof(b->release), SNIB__SCRIPT_RELEASE, w.key, w.id, w.channel);
+        return b;
+}
+
+static void bare_end(void *mine)
+{
+        struct bare *b = mine;
+
+        close(b->fd);
+        free(b);
+}
+
+/* Sends a request and reads a reply of so many lines; true if it begins as it should. */
+static bool ask(int fd, const char *request, int length, int lines, const char *begins)
+{
+        char reply[256];
+        size_t have = 0;
+
+        if (write(fd, request, (size_t)length) != length)
+                return false;
+        while (lines > 0) {
+                ssize_t n = read(fd, reply + have, sizeof(reply) - have);
+                if (n <= 0)
+                        return false;
+                for (ssize_t i = 0; i < n; i++)
+                        lines -= reply[have + (size_t)i] == '\n';
+                have += (size_t)n;
+        }
+        return !memcmp(reply, begins, strlen(begins));
+}
+
+static bool bare_pair(void *mine)
+{
+        struct bare *b = mine;
+
+        return ask(b->fd, b->acquire, b->acquire_length, 4, "*2\r\n:1\r\n") &&
+               ask(b->fd, b->release, b->release_length, 2, "*1\r\n:1\r\n");
+}
+
+const struct bench_contender bench_redis_bare = {
+    "bare blocking sockets", load_scripts, close_shared, bare_begin, bare_end, bare_pair};
+
+/* --- hiredis
+ * ------------------------------------------------------------------------------------------------------------- */
+
+struct hired {
+        redisContext *c;
+        struct words w;
+};
+
+static void *hired_begin(void *shared, const char *where, int thread)
+{
+        struct hired *h = calloc(1, sizeof(*h));
+
+        (void)shared;
+        if (!h)
+                return NULL;
+        h->c = redisConnect("127.0.0.1", port_of(where));
+        if (!h->c || h->c->err) {
+                free(h);
+                return NULL;
+        }
+        make_words(&h->w, thread);
+        return h;
+}
+
+static void hired_end(void *mine)
+{
+        struct hired *h = mine;
+
+        redisFree(h->c);
+        free(h);
+}
+
+static bool hired_ask(redisContext *c, int script, const char *key, const char *id, const char *last)
+{
+        const char *words[] = {"EVALSHA", snib__redis_scripts_built_in[script].sha1, "1", key, id, last};
+        redisReply *r = redisCommandArgv(c, 6, words, NULL);
+        bool good = r && r->type == REDIS_REPLY_ARRAY && r->elements > 0 && r->element[0]->integer == 1;
+
+        if (r)
+                freeReplyObject(r);
+        return good;
+}
+
+static bool hired_pair(void *mine)
+{
+        struct hired *h = mine;
+
+        return hired_ask(h->c, SNIB__SCRIPT_ACQUIRE, h->w.key, h->w.id, LEASE_MS) &&
+               hired_ask(h->c, SNIB__SCRIPT_RELEASE, h->w.key, h->w.id, h->w.channel);
+}
+
+const struct bench_contender bench_redis_hiredis = {"hiredis connections", load_scripts, close_shared,
+                                                    hired_begin,           hired_end,    hired_pair};
