@@ -335,21 +335,28 @@ static void recycle(struct redis *r)
         snib__watch_sweep(r);
 }
 
-static void redis_process(struct snib__engine *e, const struct snib__interest *ready, snib__ns now)
+/* What the last turn told has been taken by now. */
+static void go_on_listing(struct redis *r, snib__ns now)
 {
-        struct redis *r = redis_of(e);
-        short commands = events_of(&r->commands, ready), subscriptions = events_of(&r->subscriptions, ready);
         struct snib__list *next;
 
-        recycle(r);
-        snib__link_process(&r->commands, true, commands, now);
-        snib__link_process(&r->subscriptions, r->watched > 0, subscriptions, now);
         for (struct snib__list *it = r->listings.next; it != &r->listings; it = next) {
                 struct listing *l = snib__container(it, struct listing, link);
                 next = it->next;
                 if (l->phase == LISTING_TOLD)
                         snib__listing_advance(r, l, now);
         }
+}
+
+static void redis_process(struct snib__engine *e, const struct snib__interest *ready, snib__ns now)
+{
+        struct redis *r = redis_of(e);
+        short commands = events_of(&r->commands, ready), subscriptions = events_of(&r->subscriptions, ready);
+
+        recycle(r);
+        go_on_listing(r, now);
+        snib__link_process(&r->commands, true, commands, now);
+        snib__link_process(&r->subscriptions, r->watched > 0, subscriptions, now);
         snib__who_refresh(r, now);
         snib__link_flush(&r->commands);
 }
