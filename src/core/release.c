@@ -29,6 +29,9 @@ void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns no
 
 void snib__lost_maybe_finish(struct snib__core *c, struct snib__hold *h)
 {
+        /* Paid back: the owner's next acquire is a new hold, also while this one's release is still under way. */
+        if (h->state == SNIB__LOST && h->depth == 0)
+                snib__tree_remove(&c->by_owner, &h->by_owner);
         if (h->state == SNIB__LOST && h->depth == 0 && !h->outstanding && h->wake_at == SNIB__NEVER)
                 snib__hold_finish(c, h);
 }
