@@ -266,7 +266,7 @@ void snib__core_join(struct snib__core *c, struct snib__hold *h, struct snib__ca
         else if (h->state == SNIB__WAITING)
                 snib__wait_poke(c, h, false, now); /* the newcomer deserves an honest try */
         else
-                snib__assert(h->state == SNIB__ASKING);
+                snib__wait_joined(c, h, call);
 }
 
 void snib__core_renew(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
@@ -462,9 +462,10 @@ void snib__core_ended(struct snib__core *c, struct snib__name name, const struct
  * change. */
 static void relink(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        if (h->state == SNIB__WAITING && !SNIB__BUG(no_retry_after_reconnecting))
-                snib__wait_poke(c, h, false, now);
-        else if (h->state == SNIB__HELD)
+        if (h->state == SNIB__WAITING) {
+                if (!SNIB__BUG(no_retry_after_reconnecting))
+                        snib__wait_poke(c, h, false, now);
+        } else if (h->state == SNIB__HELD)
                 snib__held_check(c, h, now);
         else if (!h->outstanding && h->wake_at != SNIB__NEVER)
                 snib__release_wake(c, h, now);

@@ -39,6 +39,8 @@ bool snib__reply_passing(const struct snib__reply *r);
 
 /* wait.c */
 void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
+/* One more call waits for an answer that is under way. */
+void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call);
 void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now);
 /* A change was noticed: ask now, or again when the question under way is answered. */

@@ -32,6 +32,14 @@ void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, sni
                 ask(c, h, now);
 }
 
+void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call)
+{
+        snib__assert(h->state == SNIB__ASKING);
+        /* The question under way may ask for no place in the queue, and this one has to wait. */
+        if (c->config.queues && !call->once && !h->queued)
+                h->again = true;
+}
+
 void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         c->polls++;
