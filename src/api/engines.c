@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib_engine_at(): the registry, as the public struct.
+ * snib_engine_at(): the registry of engines, as the public struct, as much of it as the caller's headers know. Any thread.
  */
 
 #include "api/internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/error.h: the texts of the one table. Pure.
+ * snib/error.h: the class, the text and the name of a code, all made from the one table in the header. Pure; any thread.
  */
 
 #include <snib/error.h>
