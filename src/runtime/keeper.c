@@ -29,7 +29,7 @@ static bool should_drive(struct snib_client *c)
 {
         struct snib__keeper *k = &c->keeper;
 
-        if (c->baton.driver)
+        if (c->baton.driver && c->baton.driver != &k->member)
                 return false;
         if (k->always || snib__drive_urgent(c))
                 return true;
