@@ -6,8 +6,9 @@
  * no state of its own, so any thread may call it on a record of its own.
  *
  * Order of every call: end what is over (sweep), do what is asked, hand over if nobody holds. Handing over last is what
- * bounds a call's effect to one hold ended and one begun. The one exception is an ACQUIRE that is refused: there the
- * hand-over comes before the newcomer is queued, which frees a place for it.
+ * bounds a call's effect to one hold ended and one begun. Two requests that end nothing come after the hand-over: an
+ * ACQUIRE that is refused, so that the newcomer finds the place that became free, and RENEW, so that its answer is
+ * about the holder there is now.
  */
 
 #include "model/lock.h"
@@ -218,6 +219,7 @@ static enum snib__status release(struct snib__lock_record *r, const struct snib_
 static enum snib__status renew(struct snib__lock_record *r, const struct snib__op *op, struct snib__clock now,
                                struct snib__lock_change *change)
 {
+        hand_over(r, now, change);
         if (!holds(r, &op->id) && !(held(r) && SNIB__BUG(renewal_without_owner_check)))
                 return SNIB__GONE;
         extend(r, op, now, change);
