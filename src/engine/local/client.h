@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_LOCAL_CLIENT_H
+#define SNIB_LOCAL_CLIENT_H
+
+/*
+ * One client of the local engine: its liveness byte, its socket, what it has asked and what it waits for. Private to
+ * the folder.
+ */
+
+#include "base/prng.h"
+#include "base/tree.h"
+#include "engine/local/local.h"
+#include "engine/local/mail.h"
+#include "engine/local/store.h"
+#include "engine/local/worker.h"
+
+#define SNIB__MAILS_MAX 8
+
+/* What an item asks. */
+enum snib__task {
+        SNIB__TASK_OP,    /* what was submitted; ends in a REPLY */
+        SNIB__TASK_LOOK,  /* how a waiter of this client stands; ends whoever is dead or over, if that is found to be
+                             necessary */
+        SNIB__TASK_ENTER, /* open */
+        SNIB__TASK_LEAVE  /* close */
+};
+
+/* Where an id stands after a transaction. */
+enum snib__standing { SNIB__STANDS_NOT = 0, SNIB__STANDS_QUEUED = 1, SNIB__STANDS_HOLDER = 2 };
+
+/* Who stands before a waiter: the holder for the first, else the waiter before it. Watching that one's process is
+ * enough for everybody: who is before it is watched by itself. */
+struct snib__before {
+        enum snib__standing standing;
+        int64_t position;
+        int64_t holder_expires_ms;
+        bool known; /* `peer` is a client of another process */
+        struct snib__peer_row peer;
+};
+
+/* A request on its way to its note. Items are pooled; after warm-up nothing is allocated. */
+struct snib__item {
+        struct snib__work work; /* work.link: in the worker's queue, then in the client's `done` */
+        struct snib__list link; /* notes, spent, spare or outstanding */
+        struct snib__local *client;
+        enum snib__task task;
+        struct snib__op op; /* its name points at `name` */
+        snib__ns due;       /* patience ends */
+        bool new_hold;      /* ACQUIRE began a hold */
+        struct snib__note note;
+        struct snib__before before;
+        int mails;
+        struct snib__mail mail[SNIB__MAILS_MAX];
+        struct snib_error error; /* with FAILED */
+        char name[SNIB_NAME_MAX + 1];
+};
+
+/* The process of a client that stands before waiters of ours. */
+struct snib__peer {
+        struct snib__tree_node node; /* by uuid */
+        struct snib__list waits;     /* empty: kept for the next time */
+        struct snib__list idle;
+        char uuid[SNIB__UUID_LENGTH + 1];
+        int64_t slot;
+        int pidfd; /* -1: no notice of its death can be had, or it came */
+};
+
+struct snib__wait {
+        struct snib__tree_node by_id;
+        struct snib__tree_node by_due;
+        struct snib__list of_peer;
+        struct snib__peer *peer;
+        struct snib__id id;
+        snib__ns due; /* look at this time */
+        bool granted; /* its GRANTED is on the way to core */
+        bool looking; /* a look is under way */
+        size_t length;
+        char name[SNIB_NAME_MAX + 1];
+};
+
+struct snib__local {
+        struct snib__engine base;
+        struct snib__store *store;
+        pid_t pid; /* that opened it: a forked copy is inert */
+        char uuid[SNIB__UUID_LENGTH + 1];
+        struct snib__who who;
+        int64_t timeout_ms;
+        struct snib__prng prng;
+        int64_t slot;
+        int live_fd; /* holds byte `slot` */
+        int mail_fd;
+        int event_fd;    /* the worker has put something into `done` */
+        int epoll_fd;    /* of the two above and the peers' pidfds */
+        snib__ns polled; /* when the descriptors were last looked at */
+        int64_t holds;   /* at least as many as are left to bury at close */
+        struct snib__list notes, spent, spare, outstanding;
+        struct snib__list done; /* under the worker's lock */
+        struct snib__tree waits, waits_due, peers;
+        struct snib__list peers_idle;
+        unsigned peers_idle_count;
+        struct snib__tag lost[16]; /* requests for which there was no memory */
+        unsigned lost_count;
+        void (*trace)(void *arg, const char *line);
+        void *trace_arg;
+};
+
+/* transact.c: the run and after functions of items. */
+void snib__item_run(struct snib__work *work);
+void snib__item_after(struct snib__work *work);
+
+/* local.c */
+void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns now);
+
+/* wait.c: all in the client's thread. */
+void snib__waits_init(struct snib__local *c);
+/* A waiter of ours is queued behind `before`. Without memory for it, core's own repetition of the ACQUIRE has to do. */
+void snib__wait_put(struct snib__local *c, const struct snib__item *item, snib__ns now);
+struct snib__wait *snib__wait_find(const struct snib__local *c, const struct snib__id *id, struct snib__name name);
+void snib__wait_remove(struct snib__local *c, struct snib__wait *wait);
+/* Looks at it at `due`; SNIB__NEVER: no more. */
+void snib__wait_at(struct snib__local *c, struct snib__wait *wait, snib__ns due);
+void snib__waits_all_at(struct snib__local *c, snib__ns due);
+/* The process of a peer has ended. */
+void snib__peer_ended(struct snib__local *c, struct snib__peer *peer, snib__ns now);
+snib__ns snib__waits_deadline(const struct snib__local *c);
+struct snib__wait *snib__waits_due(const struct snib__local *c, snib__ns now);
+void snib__waits_done(struct snib__local *c);
+/* Async-signal-safe. */
+void snib__waits_forked(struct snib__local *c);
+
+#endif

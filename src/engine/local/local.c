@@ -1,0 +1,728 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The local: engine: the seam between the engine interface and the file shared by the processes of one machine.
+ * Requests become items; an item is run at once on the caller's thread when nobody is in the way, else by the store's
+ * worker; its answer becomes a note. Not a store (transact.c, rows.c), not a lock (the model).
+ *
+ * Invariants: every submitted request leaves exactly one REPLY. Items of one client are run in the order of submission:
+ * while one is with the worker, all later ones go there too. One thread at a time, except for what worker.h says of
+ * `done`.
+ */
+
+#include "engine/local/local.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "engine/local/client.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TIMEOUT_DEFAULT_MS 3000
+/* The number by which the gate knows one who has no liveness byte yet. */
+#define SLOT_OPENING ((int64_t)1 << 40)
+/* The kernel may keep as few as ten datagrams for a socket. Whoever finds about that many may have lost some. */
+#define MAILS_MANY 8
+#define MAILS_A_TIME 64
+#define EVENTS_A_TIME 16
+
+static struct snib__local *local(struct snib__engine *e)
+{
+        return snib__container(e, struct snib__local, base);
+}
+
+static snib__ns clock_now(void)
+{
+        struct timespec t;
+
+        (void)clock_gettime(CLOCK_BOOTTIME, &t);
+        return (snib__ns)t.tv_sec * SNIB__S + t.tv_nsec;
+}
+
+static struct snib__item *item_of(struct snib__list *l)
+{
+        return snib__container(l, struct snib__item, link);
+}
+
+/* In the worker's thread, with its lock. */
+static void deliver(struct snib__work *work)
+{
+        struct snib__item *item = snib__container(work, struct snib__item, work);
+        struct snib__local *c = item->client;
+        uint64_t one = 1;
+
+        snib__list_append(&c->done, &work->link);
+        (void)!write(c->event_fd, &one, sizeof(one));
+}
+
+/* An item from the pool; NULL without memory. */
+static struct snib__item *item_get(struct snib__local *c, enum snib__task task)
+{
+        struct snib__list *l = snib__list_take(&c->spare);
+        struct snib__item *item = l ? item_of(l) : snib__alloc(sizeof(*item));
+
+        if (!item)
+                return NULL;
+        memset(&item->op, 0, sizeof(item->op));
+        memset(&item->note, 0, sizeof(item->note));
+        snib__list_init(&item->link);
+        snib__list_init(&item->work.link);
+        item->error.size = sizeof(item->error);
+        item->error.text[0] = 0;
+        item->error.engine_code = 0;
+        item->client = c;
+        item->task = task;
+        item->mails = 0;
+        item->new_hold = false;
+        item->work.slot = c->slot;
+        item->work.finished = false;
+        item->work.run = snib__item_run;
+        item->work.after = snib__item_after;
+        item->work.deliver = deliver;
+        return item;
+}
+
+/* Its note says nothing. */
+static void item_drop(struct snib__local *c, struct snib__item *item)
+{
+        snib__list_append(&c->spare, &item->link);
+}
+
+static void set_name(struct snib__item *item, struct snib__name name)
+{
+        memcpy(item->name, name.bytes, name.length);
+        item->name[name.length] = 0;
+        item->op.name = (struct snib__name){.bytes = item->name, .length = name.length};
+}
+
+static void push_note(struct snib__local *c, struct snib__item *item, enum snib__note_kind kind)
+{
+        item->note.kind = kind;
+        item->note.name = item->op.name;
+        item->note.id = item->op.id;
+        snib__list_append(&c->notes, &item->link);
+}
+
+/* A note that answers nothing. Without memory it is lost; core repeats what it waits for. */
+static void tell(struct snib__local *c, enum snib__note_kind kind, struct snib__name name, const struct snib__id *id)
+{
+        struct snib__item *item = item_get(c, SNIB__TASK_OP);
+
+        if (!item)
+                return;
+        set_name(item, name);
+        if (id)
+                item->op.id = *id;
+        push_note(c, item, kind);
+}
+
+static void fail_item(struct snib__item *item, int code)
+{
+        struct snib__reply *reply = &item->note.reply;
+
+        memset(reply, 0, sizeof(*reply));
+        reply->status = SNIB__FAILED;
+        reply->error = code;
+        reply->engine_code = item->error.engine_code;
+        reply->error_text = item->error.text;
+        reply->left_ms = -1;
+        reply->waiters = -1;
+}
+
+static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now)
+{
+        const struct snib__reply *reply = &item->note.reply;
+        struct snib__wait *wait = c->waits.count ? snib__wait_find(c, &item->op.id, item->op.name) : NULL;
+
+        if (item->op.verb == SNIB__ACQUIRE && reply->status == SNIB__BUSY &&
+            item->before.standing == SNIB__STANDS_QUEUED) {
+                snib__wait_put(c, item, now);
+        } else if (item->op.verb == SNIB__ACQUIRE && reply->status != SNIB__FAILED) {
+                if (reply->status == SNIB__GRANTED && (item->new_hold || wait))
+                        c->holds++;
+                if (wait)
+                        snib__wait_remove(c, wait);
+        } else if (item->op.verb == SNIB__RELEASE && reply->status != SNIB__FAILED) {
+                if (!wait && reply->status == SNIB__RELEASED && c->holds > 0)
+                        c->holds--;
+                if (wait && wait->granted && c->holds > 0 && reply->status == SNIB__GONE)
+                        c->holds--;
+                if (wait)
+                        snib__wait_remove(c, wait);
+        }
+        push_note(c, item, SNIB__NOTE_REPLY);
+}
+
+static void granted(struct snib__local *c, struct snib__wait *wait)
+{
+        if (wait->granted)
+                return;
+        wait->granted = true;
+        snib__wait_at(c, wait, SNIB__NEVER);
+        tell(c, SNIB__NOTE_GRANTED, (struct snib__name){wait->name, wait->length}, &wait->id);
+}
+
+static void look_done(struct snib__local *c, struct snib__item *item, snib__ns now)
+{
+        struct snib__wait *wait = snib__wait_find(c, &item->op.id, item->op.name);
+
+        if (wait)
+                wait->looking = false;
+        if (wait && item->note.reply.status == SNIB__FAILED) {
+                snib__wait_at(c, wait, snib__after(now, SNIB__S));
+        } else if (wait && item->before.standing == SNIB__STANDS_HOLDER) {
+                granted(c, wait);
+        } else if (wait && item->before.standing == SNIB__STANDS_QUEUED) {
+                snib__wait_put(c, item, now);
+        } else if (wait && !wait->granted) {
+                /* Its place is gone, or its hold is over before it was confirmed: it must ask again. */
+                tell(c, SNIB__NOTE_CHANGED, item->op.name, NULL);
+                snib__wait_remove(c, wait);
+        }
+        item_drop(c, item);
+}
+
+static void complete(struct snib__local *c, struct snib__item *item, snib__ns now)
+{
+        if (item->task == SNIB__TASK_LOOK)
+                look_done(c, item, now);
+        else
+                op_done(c, item, now);
+}
+
+static void dispatch(struct snib__local *c, struct snib__item *item, snib__ns now)
+{
+        int r;
+
+        item->due = snib__after(now, c->timeout_ms * SNIB__MS);
+        if (snib__list_empty(&c->outstanding) && snib__work_now(c->store, &item->work)) {
+                complete(c, item, now);
+                return;
+        }
+        r = snib__worker_add(c->store->worker, &item->work, &item->error);
+        if (r < 0) {
+                fail_item(item, r);
+                complete(c, item, now);
+                return;
+        }
+        snib__list_append(&c->outstanding, &item->link);
+}
+
+void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns now)
+{
+        struct snib__item *item = wait->looking ? NULL : item_get(c, SNIB__TASK_LOOK);
+
+        if (!item) {
+                snib__wait_at(c, wait, wait->looking ? SNIB__NEVER : snib__after(now, SNIB__S));
+                return;
+        }
+        wait->looking = true;
+        snib__wait_at(c, wait, SNIB__NEVER);
+        item->op.verb = SNIB__QUERY;
+        item->op.id = wait->id;
+        set_name(item, (struct snib__name){wait->name, wait->length});
+        item->work.gate = false;
+        dispatch(c, item, now);
+}
+
+static void lose(struct snib__local *c, struct snib__tag tag)
+{
+        snib__assert(c->lost_count < sizeof(c->lost) / sizeof(c->lost[0]));
+        c->lost[c->lost_count++] = tag;
+}
+
+static int check_op(struct snib__item *item, const struct snib__op *op)
+{
+        if (op->name.length < 1 || op->name.length > SNIB_NAME_MAX)
+                return snib__error(&item->error, SNIB_ENAME, "the name has %zu bytes: 1 to %d are possible",
+                                   op->name.length, SNIB_NAME_MAX);
+        if (memchr(op->name.bytes, 0, op->name.length))
+                return snib__error(&item->error, SNIB_ENAME, "the name has a NUL byte in it");
+        if (!snib__id_set(&op->id) && op->verb != SNIB__QUERY && op->verb != SNIB__FORCE)
+                return snib__error(&item->error, SNIB_EINVAL, "the request has no id");
+        return 0;
+}
+
+static void local_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+{
+        struct snib__local *c = local(e);
+        struct snib__item *item = item_get(c, SNIB__TASK_OP);
+        int r;
+
+        if (!item) {
+                lose(c, tag);
+                return;
+        }
+        item->note.tag = tag;
+        r = check_op(item, op);
+        if (r < 0) {
+                fail_item(item, r);
+                push_note(c, item, SNIB__NOTE_REPLY);
+                return;
+        }
+        item->op = *op;
+        set_name(item, op->name);
+        item->work.gate = op->verb != SNIB__QUERY;
+        dispatch(c, item, now);
+}
+
+/* Whether the holder of a listed lock still holds it. */
+static bool alive(struct snib__local *c, const struct snib__seat *holder, int64_t now_ms)
+{
+        struct snib__peer_row row;
+        char uuid[SNIB__UUID_LENGTH + 1];
+
+        if (holder->expires_ms <= now_ms)
+                return false;
+        if (!snib__uuid_of(&holder->id, uuid))
+                return true;
+        return snib__rows_client_by_uuid(c->store, uuid, &row) != SQLITE_ROW || snib__live_test(c->store, row.slot);
+}
+
+/* SQLITE_DONE when all locks have their note. */
+static int list_all(struct snib__local *c, struct snib__tag tag, snib__ns now)
+{
+        struct snib__name name;
+        struct snib__seat holder;
+        int64_t token, waiters;
+        int rc;
+
+        memset(&holder, 0, sizeof(holder));
+        while ((rc = snib__rows_list(c->store, &name, &token, &holder, &waiters)) == SQLITE_ROW) {
+                if (name.length < 1 || name.length > SNIB_NAME_MAX || !alive(c, &holder, now / SNIB__MS))
+                        continue;
+                struct snib__item *item = item_get(c, SNIB__TASK_OP);
+                if (!item)
+                        return SQLITE_NOMEM;
+                set_name(item, name);
+                item->note.tag = tag;
+                item->note.reply.status = SNIB__INFO;
+                item->note.reply.held = true;
+                item->note.reply.holder = holder;
+                item->note.reply.token = token;
+                item->note.reply.left_ms = holder.expires_ms - now / SNIB__MS;
+                item->note.reply.waiters = waiters;
+                push_note(c, item, SNIB__NOTE_LISTED);
+        }
+        return rc;
+}
+
+static void local_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
+{
+        struct snib__local *c = local(e);
+        struct snib__item *item = item_get(c, SNIB__TASK_OP);
+        int rc = SQLITE_BUSY;
+
+        if (!item) {
+                lose(c, tag);
+                return;
+        }
+        item->note.tag = tag;
+        item->note.reply.status = SNIB__INFO;
+        item->note.reply.left_ms = -1;
+        item->note.reply.waiters = -1;
+        /* The lock is held for a transaction at most: nobody waits for the gate with it. */
+        (void)pthread_mutex_lock(&c->store->lock);
+        rc = list_all(c, tag, now);
+        if (rc != SQLITE_DONE)
+                fail_item(item, snib__store_failed(c->store, rc, "listing", &item->error));
+        snib__rows_list_end(c->store);
+        (void)pthread_mutex_unlock(&c->store->lock);
+        push_note(c, item, SNIB__NOTE_REPLY);
+}
+
+/* A grant reaches exactly the waiter that is meant; there is nothing to watch. */
+static void local_watch(struct snib__engine *e, struct snib__name name, snib__ns now)
+{
+        tell(local(e), SNIB__NOTE_WATCHING, name, NULL);
+}
+
+static void local_unwatch(struct snib__engine *e, struct snib__name name, snib__ns now)
+{
+}
+
+static void local_interest(struct snib__engine *e, snib__ns now, struct snib__interest *ret)
+{
+        struct snib__local *c = local(e);
+
+        ret->count = 1;
+        ret->fds[0].fd = c->epoll_fd;
+        ret->fds[0].events = EPOLLIN;
+        ret->deadline = snib__waits_deadline(c);
+        if (!snib__list_empty(&c->outstanding))
+                ret->deadline = snib__min(ret->deadline, item_of(c->outstanding.next)->due);
+        if (!snib__list_empty(&c->notes) || c->lost_count)
+                ret->deadline = now;
+}
+
+static void collect_done(struct snib__local *c, snib__ns now)
+{
+        struct snib__list done;
+        uint64_t count;
+
+        snib__list_init(&done);
+        (void)!read(c->event_fd, &count, sizeof(count));
+        snib__worker_lock(c->store->worker);
+        for (struct snib__list *l; (l = snib__list_take(&c->done));)
+                snib__list_append(&done, l);
+        snib__worker_unlock(c->store->worker);
+        for (struct snib__list *l; (l = snib__list_take(&done));) {
+                struct snib__item *item = snib__container(l, struct snib__item, work.link);
+                snib__list_remove(&item->link);
+                complete(c, item, now);
+        }
+}
+
+static void take_mail(struct snib__local *c, const struct snib__mail *mail, struct snib__name name, snib__ns now)
+{
+        struct snib__wait *wait = snib__wait_find(c, &mail->id, name);
+
+        if (mail->kind == SNIB__MAIL_ENDED)
+                tell(c, SNIB__NOTE_ENDED, name, &mail->id);
+        else if (wait && mail->kind == SNIB__MAIL_GRANTED)
+                granted(c, wait);
+        else if (wait && !wait->granted)
+                snib__wait_at(c, wait, now);
+}
+
+static void read_mails(struct snib__local *c, snib__ns now)
+{
+        char buffer[SNIB__MAIL_SIZE_MAX + 1];
+        struct snib__mail mail;
+        struct snib__name name;
+        int count = 0;
+
+        for (; count < MAILS_A_TIME; count++) {
+                ssize_t n = recv(c->mail_fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+                if (n < 0)
+                        break;
+                if (snib__mail_parse(buffer, (size_t)n, c->uuid, &mail, &name))
+                        take_mail(c, &mail, name, now);
+        }
+        if (count >= MAILS_MANY)
+                snib__waits_all_at(c, now);
+}
+
+static void poll_events(struct snib__local *c, snib__ns now)
+{
+        struct epoll_event event[EVENTS_A_TIME];
+        bool mails = false, done = false;
+        int n;
+
+        c->polled = now;
+        n = epoll_wait(c->epoll_fd, event, EVENTS_A_TIME, 0);
+        /* Peers first: the other two may end waits, and with them peers. */
+        for (int i = 0; i < n; i++) {
+                if (event[i].data.ptr == &c->mail_fd)
+                        mails = true;
+                else if (event[i].data.ptr == &c->event_fd)
+                        done = true;
+                else
+                        snib__peer_ended(c, event[i].data.ptr, now);
+        }
+        if (mails)
+                read_mails(c, now);
+        if (done)
+                collect_done(c, now);
+}
+
+/* Whose patience with the gate is at its end. */
+static void give_up(struct snib__local *c, snib__ns now)
+{
+        char text[SNIB_ERROR_TEXT_MAX];
+
+        while (!snib__list_empty(&c->outstanding)) {
+                struct snib__item *item = item_of(c->outstanding.next);
+                if (item->due > now)
+                        return;
+                if (!snib__worker_cancel(c->store->worker, &item->work)) {
+                        item->due = snib__after(now, 100 * SNIB__MS); /* running, or done: its answer comes */
+                        snib__list_remove(&item->link);
+                        snib__list_append(&c->outstanding, &item->link);
+                        continue;
+                }
+                snib__list_remove(&item->link);
+                snib__gate_blame(c->store, c->timeout_ms, text, sizeof(text));
+                fail_item(item, snib__error(&item->error, SNIB_ENOTREADY, "%s", text));
+                complete(c, item, now);
+        }
+}
+
+static void local_process(struct snib__engine *e, const struct snib__interest *ready, snib__ns now)
+{
+        struct snib__local *c = local(e);
+        struct snib__wait *wait;
+
+        for (struct snib__list *l; (l = snib__list_take(&c->spent));)
+                snib__list_append(&c->spare, l);
+        /* Who has just submitted and asks for the answer need not pay for a look at the sockets, every time. */
+        if (ready && ready->count > 0 ? ready->fds[0].events != 0
+                                      : snib__list_empty(&c->notes) || now - c->polled >= SNIB__MS || now < c->polled)
+                poll_events(c, now);
+        if (!snib__list_empty(&c->outstanding))
+                give_up(c, now);
+        while ((wait = snib__waits_due(c, now)))
+                snib__local_look(c, wait, now);
+}
+
+static bool local_next(struct snib__engine *e, struct snib__note *ret)
+{
+        struct snib__local *c = local(e);
+        struct snib__list *l = snib__list_take(&c->notes);
+
+        if (l) {
+                *ret = item_of(l)->note;
+                snib__list_append(&c->spent, l);
+                return true;
+        }
+        if (c->lost_count == 0)
+                return false;
+        *ret = (struct snib__note){.kind = SNIB__NOTE_REPLY, .tag = c->lost[--c->lost_count]};
+        ret->reply = (struct snib__reply){.status = SNIB__FAILED, .error = SNIB_ENOMEM, .left_ms = -1, .waiters = -1};
+        return true;
+}
+
+static void items_free(struct snib__list *list)
+{
+        for (struct snib__list *l; (l = snib__list_take(list));)
+                free(item_of(l));
+}
+
+static void close_fd(int *fd)
+{
+        if (*fd >= 0)
+                (void)close(*fd);
+        *fd = -1;
+}
+
+static void client_free(struct snib__local *c)
+{
+        snib__waits_done(c);
+        items_free(&c->notes);
+        items_free(&c->spent);
+        items_free(&c->spare);
+        items_free(&c->outstanding);
+        close_fd(&c->live_fd);
+        close_fd(&c->mail_fd);
+        close_fd(&c->event_fd);
+        close_fd(&c->epoll_fd);
+        free(c);
+}
+
+/* Runs an item to its end, waiting for the gate as long as the client's patience goes. */
+static bool run_to_end(struct snib__local *c, struct snib__item *item)
+{
+        struct snib__worker *w = c->store->worker;
+
+        item->work.gate = true;
+        item->work.deliver = NULL;
+        if (snib__work_now(c->store, &item->work))
+                return true;
+        return snib__worker_add(w, &item->work, &item->error) == 0 &&
+               snib__worker_wait(w, &item->work, snib__after(clock_now(), c->timeout_ms * SNIB__MS));
+}
+
+static int client_enter(struct snib__local *c, struct snib_error *err)
+{
+        struct snib__item *item = item_get(c, SNIB__TASK_ENTER);
+        char text[SNIB_ERROR_TEXT_MAX];
+        int r;
+
+        if (!item)
+                return snib__error(err, SNIB_ENOMEM, "out of memory");
+        item->work.slot = SLOT_OPENING;
+        if (run_to_end(c, item)) {
+                r = item->note.reply.error;
+                if (r < 0)
+                        (void)snib__error_engine(err, r, item->error.engine_code, "%s", item->error.text);
+        } else {
+                snib__gate_blame(c->store, c->timeout_ms, text, sizeof(text));
+                r = snib__error(err, SNIB_ENOTREADY, "%s", text);
+        }
+        item_drop(c, item);
+        return r;
+}
+
+static int watch_fd(struct snib__local *c, int *fd)
+{
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
+
+        return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, *fd, &event);
+}
+
+static int open_descriptors(struct snib__local *c, struct snib_error *err)
+{
+        const struct snib__place *p = &c->store->place;
+        int r = snib__place_file(p, "live", &c->live_fd, err);
+
+        if (r < 0)
+                return r;
+        r = snib__mail_open(p->fd, c->uuid, p->mode, &c->mail_fd);
+        if (r < 0)
+                return snib__error_engine(err, r == -EACCES || r == -EPERM ? SNIB_EPERM : SNIB_ESYSTEM, -r,
+                                          "cannot make a socket in %s: %s", p->path, strerror(-r));
+        c->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (c->event_fd < 0 || c->epoll_fd < 0 || watch_fd(c, &c->mail_fd) < 0 || watch_fd(c, &c->event_fd) < 0)
+                return snib__error_errno(err, SNIB_ESYSTEM, errno, "epoll");
+        return 0;
+}
+
+static struct snib__local *client_new(const struct snib__engine_config *config, const struct snib__place *place)
+{
+        struct snib__local *c = snib__alloc(sizeof(*c));
+        struct snib__list *list[] = {&c->notes, &c->spent, &c->spare, &c->outstanding, &c->done};
+
+        if (!c)
+                return NULL;
+        for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+                snib__list_init(list[i]);
+        c->base.ops = &snib__local_engine;
+        c->pid = getpid();
+        memcpy(c->uuid, config->uuid, sizeof(c->uuid));
+        c->who = config->who;
+        c->timeout_ms = place->timeout_ms        ? place->timeout_ms
+                        : config->timeout_ms > 0 ? config->timeout_ms
+                                                 : TIMEOUT_DEFAULT_MS;
+        if (c->timeout_ms > INT32_MAX)
+                c->timeout_ms = INT32_MAX;
+        c->prng.state = config->seed;
+        c->trace = config->trace;
+        c->trace_arg = config->trace_arg;
+        c->live_fd = c->mail_fd = c->event_fd = c->epoll_fd = -1;
+        snib__waits_init(c);
+        return c;
+}
+
+/* The rest of open(), on a client with its store. */
+static int client_open(struct snib__local *c, struct snib_error *err)
+{
+        int r = open_descriptors(c, err);
+        struct snib__item *item;
+
+        if (r == 0)
+                r = client_enter(c, err);
+        if (r < 0)
+                return r;
+        item = item_get(c, SNIB__TASK_OP);
+        if (!item)
+                return snib__error(err, SNIB_ENOMEM, "out of memory");
+        push_note(c, item, SNIB__NOTE_LINK_UP);
+        return 0;
+}
+
+static int local_open(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now,
+                      struct snib_error *err)
+{
+        struct snib__place place;
+        struct snib__local *c;
+        int r;
+
+        if (!snib__uuid_valid(config->uuid))
+                return snib__error(err, SNIB_EINVAL, "the client's uuid is not one");
+        r = snib__place_open(&place, config->url, err);
+        if (r < 0)
+                return r;
+        c = client_new(config, &place);
+        r = c ? snib__store_get(&c->store, &place, err) : snib__error(err, SNIB_ENOMEM, "out of memory");
+        if (r < 0) {
+                snib__place_done(&place);
+                if (c)
+                        client_free(c);
+                return r;
+        }
+        r = client_open(c, err);
+        if (r < 0) {
+                snib__mail_unlink(c->store->place.fd, c->uuid);
+                snib__store_put(c->store);
+                client_free(c);
+                return r;
+        }
+        *ret = &c->base;
+        return 0;
+}
+
+/* Nothing of this client is with the worker any more: what can be taken back is; what runs is waited for. */
+static void withdraw(struct snib__local *c)
+{
+        struct snib__worker *w = c->store->worker;
+
+        snib__list_each (l, &c->outstanding)
+                (void)snib__worker_wait(w, &item_of(l)->work, 0);
+        snib__worker_lock(w);
+        while (snib__list_take(&c->done))
+                ;
+        snib__worker_unlock(w);
+}
+
+static void local_close(struct snib__engine *e)
+{
+        struct snib__local *c = local(e);
+        struct snib__item *item;
+
+        if (c->pid != getpid()) {
+                client_free(c);
+                return;
+        }
+        withdraw(c);
+        item = item_get(c, SNIB__TASK_LEAVE);
+        if (item) {
+                (void)run_to_end(c, item);
+                item_drop(c, item);
+        }
+        snib__mail_unlink(c->store->place.fd, c->uuid);
+        close_fd(&c->live_fd); /* from here on it is dead to everybody */
+        snib__store_put(c->store);
+        client_free(c);
+}
+
+static void local_forked(struct snib__engine *e)
+{
+        struct snib__local *c = local(e);
+
+        snib__waits_forked(c);
+        close_fd(&c->live_fd);
+        close_fd(&c->mail_fd);
+        close_fd(&c->event_fd);
+        close_fd(&c->epoll_fd);
+}
+
+static const char *const schemes[] = {"local", NULL};
+
+const struct snib__engine_ops snib__local_engine = {
+    .info =
+        {
+            .size = sizeof(struct snib_engine_info),
+            .name = "local",
+            .schemes = "local:",
+            .summary = "processes of one machine, through a file; no server",
+            .exclusion = "a transaction on one file, under a byte lock of the kernel",
+            .on_crash =
+                "holds of a process that died are free at once; a restart of the machine ends all holds, tokens go on",
+            .on_pause =
+                "a paused holder keeps the lock until its lease ends, then learns of the loss before it goes on",
+            .on_partition = "cannot happen: one machine; network file systems are refused",
+            .on_failover = "none",
+            .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE | SNIB_CAP_CROSS_PROCESS,
+        },
+    .traits = SNIB__TRAIT_QUEUE,
+    .schemes = schemes,
+    .open = local_open,
+    .submit = local_submit,
+    .list = local_list,
+    .watch = local_watch,
+    .unwatch = local_unwatch,
+    .interest = local_interest,
+    .process = local_process,
+    .next = local_next,
+    .close = local_close,
+    .forked = local_forked,
+};

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The registry of open directories, the opening of their databases, and what a fork does to them. Not a statement about
+ * locks: rows.c has those.
+ *
+ * Invariants: a process has at most one SQLite handle of a file, also after fork: a child closes what it inherited
+ * before it opens its own. A handle never checkpoints and never removes the log when it is closed, so that closing one,
+ * in a child above all, changes nothing for others. The database is opened under the gate. Threads: the registry has a
+ * mutex of its own, held during the whole of an open.
+ */
+
+#include "engine/local/store.h"
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "engine/local/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DB_FILE "snib.db"
+#define APPLICATION_ID 0x736e6962 /* "snib" */
+/* A log of this many pages is written back inside the gate; a few hundred microseconds once in as many commits. */
+#define CHECKPOINT_PAGES 1000
+/* Space of the log kept ready, so that a release finds room on a full disk: two rounds of the above. */
+/* Small pages: a change of one lock is one page, and a page is what is summed and written. */
+#define PAGE_SIZE "1024"
+#define LOG_RESERVE (2L * CHECKPOINT_PAGES * (1024 + 24))
+#define FREE_ROWS_KEPT_MS (24 * 3600 * (int64_t)1000)
+#define REAP_EVERY_MS (3600 * (int64_t)1000)
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct snib__list registry = {&registry, &registry};
+static struct snib__list inherited = {&inherited, &inherited}; /* the parent's stores, in a child */
+
+/* The schema, one text for each step from version n to n + 1. Readable with the stock sqlite3 shell. */
+static const char *const migration[SNIB__SCHEMA_VERSION] = {
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE client(slot INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, pid INTEGER NOT NULL, pid_namespace "
+    "INTEGER NOT NULL,"
+    " host TEXT NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL);"
+    "CREATE TABLE lock(name TEXT PRIMARY KEY, token INTEGER NOT NULL, id TEXT NOT NULL, host TEXT NOT NULL, pid "
+    "INTEGER NOT NULL,"
+    " label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, queued INTEGER NOT NULL) WITHOUT "
+    "ROWID;"
+    "CREATE TABLE waiter(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER "
+    "NOT NULL,"
+    " label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
+    " PRIMARY KEY(name, seq)) WITHOUT ROWID;",
+};
+
+static void trace(const struct snib__store *s, const char *line)
+{
+        if (s->trace)
+                s->trace(s->trace_arg, line);
+}
+
+static int64_t wall_ms(void)
+{
+        struct timespec t;
+
+        (void)clock_gettime(CLOCK_REALTIME, &t);
+        return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+int snib__store_failed(struct snib__store *s, int rc, const char *doing, struct snib_error *err)
+{
+        const char *why = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
+        int base = rc & 0xff;
+
+        if (base == SQLITE_CORRUPT || base == SQLITE_NOTADB)
+                return snib__error_engine(err, SNIB_ECORRUPT, rc, "%s/" DB_FILE " is damaged (%s: %s)", s->place.path,
+                                          doing, why);
+        if (base == SQLITE_NOMEM)
+                return snib__error_engine(err, SNIB_ENOMEM, rc, "out of memory while %s", doing);
+        if (base == SQLITE_FULL)
+                return snib__error_engine(err, SNIB_ESYSTEM, rc, "the disk of %s is full: make room on it",
+                                          s->place.path);
+        if (base == SQLITE_PERM || base == SQLITE_READONLY || base == SQLITE_CANTOPEN || base == SQLITE_AUTH)
+                return snib__error_engine(err, SNIB_EPERM, rc, "%s/" DB_FILE ": %s: %s; check who owns the files there",
+                                          s->place.path, doing, why);
+        if (base == SQLITE_BUSY || base == SQLITE_LOCKED)
+                return snib__error_engine(err, SNIB_ENOTREADY, rc,
+                                          "%s/" DB_FILE " is locked by another program (an sqlite3 shell?): %s",
+                                          s->place.path, doing);
+        return snib__error_engine(err, SNIB_ESYSTEM, rc, "%s/" DB_FILE ": %s: %s", s->place.path, doing, why);
+}
+
+static int64_t pragma(struct snib__store *s, const char *text)
+{
+        sqlite3_stmt *q = NULL;
+        int64_t value = -1;
+
+        if (sqlite3_prepare_v2(s->db, text, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW)
+                value = sqlite3_column_int64(q, 0);
+        (void)sqlite3_finalize(q);
+        return value;
+}
+
+/* A value of table meta, empty if there is none. */
+static int meta_get(struct snib__store *s, const char *key, char *ret, size_t size)
+{
+        sqlite3_stmt *q = NULL;
+        int rc = sqlite3_prepare_v2(s->db, "SELECT value FROM meta WHERE key=?1", -1, &q, NULL);
+
+        ret[0] = 0;
+        if (rc == SQLITE_OK)
+                rc = sqlite3_bind_text(q, 1, key, -1, SQLITE_STATIC);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_step(q);
+        if (rc == SQLITE_ROW)
+                snprintf(ret, size, "%s", (const char *)sqlite3_column_text(q, 0));
+        (void)sqlite3_finalize(q);
+        return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int meta_set(struct snib__store *s, const char *key, const char *value)
+{
+        sqlite3_stmt *q = NULL;
+        int rc = sqlite3_prepare_v2(s->db, "INSERT OR REPLACE INTO meta VALUES(?1,?2)", -1, &q, NULL);
+
+        if (rc == SQLITE_OK)
+                rc = sqlite3_bind_text(q, 1, key, -1, SQLITE_STATIC);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_bind_text(q, 2, value, -1, SQLITE_STATIC);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_step(q);
+        (void)sqlite3_finalize(q);
+        return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static void close_db(struct snib__store *s)
+{
+        snib__rows_finalize(s);
+        (void)sqlite3_close(s->db);
+        s->db = NULL;
+}
+
+static int count_pages(void *store, sqlite3 *db, const char *schema, int pages)
+{
+        ((struct snib__store *)store)->log_pages = pages;
+        return SQLITE_OK;
+}
+
+/* Not SQLite's own: that runs inside the last statement, while the read of the same transaction is still open and keeps
+ * the log from being used from its beginning again. A failure is harmless: the next one tries again. */
+void snib__store_checkpoint(struct snib__store *s)
+{
+        if (s->log_pages < CHECKPOINT_PAGES)
+                return;
+        s->log_pages = 0;
+        (void)sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
+static int open_db(struct snib__store *s, struct snib_error *err)
+{
+        char path[SNIB__PLACE_PATH_MAX + 32];
+        struct stat st;
+        int fd = -1;
+        int r = snib__place_file(&s->place, DB_FILE, &fd, err); /* made, checked; SQLite finds it there */
+        int rc;
+
+        if (r < 0)
+                return r;
+        r = fstat(fd, &st);
+        (void)close(fd); /* no handle of this process is open, so no lock of ours falls */
+        if (r < 0)
+                return snib__error_errno(err, SNIB_ESYSTEM, errno, s->place.path);
+        s->db_dev = st.st_dev;
+        s->db_ino = st.st_ino;
+        snprintf(path, sizeof(path), "%s/" DB_FILE, s->place.path);
+        rc = sqlite3_open_v2(path, &s->db,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE,
+                             "unix");
+        if (rc != SQLITE_OK)
+                return snib__store_failed(s, rc, "opening", err);
+        (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+        (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+        (void)sqlite3_wal_hook(s->db, count_pages, s);
+        (void)sqlite3_busy_timeout(s->db, 1000); /* only another program can be in the way, and only now */
+        if (!snib__store_in_place(s))
+                return snib__error(err, SNIB_EPERM, "somebody replaces files in %s at this moment", s->place.path);
+        return 0;
+}
+
+static int configure(struct snib__store *s, struct snib_error *err)
+{
+        int rc = sqlite3_exec(s->db, "PRAGMA page_size=" PAGE_SIZE ";PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+
+        if (rc == SQLITE_OK)
+                rc = sqlite3_exec(s->db, s->place.durable ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=OFF",
+                                  NULL, NULL, NULL);
+        return rc == SQLITE_OK ? 0 : snib__store_failed(s, rc, "setting up", err);
+}
+
+static int migrate(struct snib__store *s, struct snib_error *err)
+{
+        int64_t version = pragma(s, "PRAGMA user_version");
+        char line[96];
+        int rc = SQLITE_OK;
+
+        if (version > SNIB__SCHEMA_VERSION)
+                return snib__error(err, SNIB_EUNSUPPORTED,
+                                   "%s/" DB_FILE
+                                   " has schema version %lld, this snib knows up to %d: use the newer snib",
+                                   s->place.path, (long long)version, SNIB__SCHEMA_VERSION);
+        if (version < 0)
+                return snib__store_failed(s, sqlite3_extended_errcode(s->db), "reading the schema version", err);
+        if (version == 0 && pragma(s, "SELECT count(*) FROM sqlite_schema") > 0)
+                return snib__error(err, SNIB_ECORRUPT,
+                                   "%s/" DB_FILE
+                                   " is another program's database: move it away, or name another directory",
+                                   s->place.path);
+        for (; version < SNIB__SCHEMA_VERSION && rc == SQLITE_OK; version++) {
+                snprintf(line, sizeof(line), "PRAGMA application_id=%d;PRAGMA user_version=%lld;COMMIT", APPLICATION_ID,
+                         (long long)version + 1);
+                rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+                if (rc == SQLITE_OK)
+                        rc = sqlite3_exec(s->db, migration[version], NULL, NULL, NULL);
+                if (rc == SQLITE_OK)
+                        rc = sqlite3_exec(s->db, line, NULL, NULL, NULL);
+                if (rc != SQLITE_OK)
+                        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+        }
+        return rc == SQLITE_OK ? 0 : snib__store_failed(s, rc, "setting up the schema", err);
+}
+
+/* What the leases' clock depends on: the boot, and the time namespace, which may shift the boot clock. */
+static int epoch(char *ret, size_t size, struct snib_error *err)
+{
+        char boot[64] = "", space[64] = "";
+        _cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, boot, sizeof(boot) - 1) : -1;
+
+        if (n <= 1)
+                return snib__error_engine(
+                    err, SNIB_ESYSTEM, errno,
+                    "local: needs /proc/sys/kernel/random/boot_id to tell whether the machine was restarted");
+        boot[strcspn(boot, "\n")] = 0;
+        if (readlink("/proc/self/ns/time", space, sizeof(space) - 1) < 0)
+                space[0] = 0; /* a kernel without time namespaces */
+        snprintf(ret, size, "%s %s", boot, space);
+        return 0;
+}
+
+/* After a restart of the machine nobody holds and nobody waits. Tokens stay. Written through to the disk, once in a
+ * boot. */
+static int begin_boot(struct snib__store *s, const char *now, struct snib_error *err)
+{
+        int rc;
+
+        if (snib__live_any(s))
+                return snib__error(err, SNIB_ECORRUPT,
+                                   "%s is in use by processes with another boot id or time namespace, whose leases run "
+                                   "on another clock: "
+                                   "use a directory of your own, or redis://",
+                                   s->place.path);
+        if (pragma(s, "SELECT quick_check='ok' FROM pragma_quick_check(1)") != 1)
+                return snib__store_failed(s, SQLITE_CORRUPT, "check after the restart of the machine", err);
+        rc = sqlite3_exec(s->db,
+                          "PRAGMA synchronous=FULL;BEGIN IMMEDIATE;"
+                          "UPDATE lock SET id='',host='',pid=0,label='',expires_ms=0,queued=0 WHERE id<>'';DELETE FROM "
+                          "waiter;DELETE FROM client",
+                          NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+                rc = meta_set(s, "boot", now);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+        if (rc != SQLITE_OK) {
+                rc = snib__store_failed(s, rc, "recording the boot id", err);
+                (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+                return rc;
+        }
+        trace(s, "local: first use since the machine was started: nobody holds or waits, tokens are kept");
+        return configure(s, err);
+}
+
+static int check_boot(struct snib__store *s, struct snib_error *err)
+{
+        char now[160], then[160];
+        int r = epoch(now, sizeof(now), err);
+        int rc;
+
+        if (r < 0)
+                return r;
+        rc = meta_get(s, "boot", then, sizeof(then));
+        if (rc != SQLITE_OK)
+                return snib__store_failed(s, rc, "reading the boot id", err);
+        return strcmp(now, then) ? begin_boot(s, now, err) : 0;
+}
+
+/* Rows of locks that have been free for a day go, so that the file does not grow for ever. Looks once an hour. */
+static void reap(struct snib__store *s)
+{
+        char text[64];
+        int64_t now = wall_ms();
+        sqlite3_stmt *q = NULL;
+
+        if (meta_get(s, "reaped_ms", text, sizeof(text)) != SQLITE_OK)
+                return;
+        int64_t last = strtoll(text, NULL, 10);
+        if (last <= now && now - last < REAP_EVERY_MS)
+                return;
+        if (sqlite3_prepare_v2(s->db, "DELETE FROM lock WHERE id='' AND since_ms<?1", -1, &q, NULL) == SQLITE_OK &&
+            sqlite3_bind_int64(q, 1, now - FREE_ROWS_KEPT_MS) == SQLITE_OK && sqlite3_step(q) == SQLITE_DONE) {
+                snprintf(text, sizeof(text), "%lld", (long long)now);
+                (void)meta_set(s, "reaped_ms", text);
+        }
+        (void)sqlite3_finalize(q);
+}
+
+/* Blocks for the log, without changing its size: SQLite fills them. An attempt: not every file system can. SQLite locks
+ * no byte of this file, so opening and closing it is harmless. */
+static void reserve_log(struct snib__store *s)
+{
+        _cleanup_close_ int fd = openat(s->place.fd, DB_FILE "-wal", O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+        if (fd >= 0)
+                (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_RESERVE);
+}
+
+static int prepare_once(struct snib__store *s, struct snib_error *err)
+{
+        int r = open_db(s, err);
+        int rc;
+
+        if (r == 0)
+                r = configure(s, err);
+        if (r == 0)
+                r = migrate(s, err);
+        if (r == 0)
+                r = check_boot(s, err);
+        if (r == 0 && (rc = snib__rows_prepare(s)) != SQLITE_OK)
+                r = snib__store_failed(s, rc, "preparing statements", err);
+        if (r < 0) {
+                close_db(s);
+                return r;
+        }
+        reap(s);
+        reserve_log(s);
+        (void)sqlite3_busy_timeout(s->db, 0); /* from here on nobody sleeps in SQLite */
+        return 0;
+}
+
+/* The damaged file and its log, under a name that says what it is. */
+static int move_aside(struct snib__store *s, struct snib_error *err)
+{
+        static const char *const suffix[] = {"", "-wal", "-shm"};
+        char from[32], to[96], line[SNIB__PLACE_PATH_MAX + 160];
+        int64_t now = wall_ms();
+
+        for (int i = 0; i < 3; i++) {
+                snprintf(from, sizeof(from), DB_FILE "%s", suffix[i]);
+                snprintf(to, sizeof(to), DB_FILE ".damaged-%lld%s", (long long)now, suffix[i]);
+                if (renameat(s->place.fd, from, s->place.fd, to) < 0 && errno != ENOENT)
+                        return snib__error_errno(err, SNIB_ESYSTEM, errno, from);
+        }
+        snprintf(line, sizeof(line),
+                 "local: %s/" DB_FILE " was damaged; moved to " DB_FILE
+                 ".damaged-%lld, begun anew; tokens go on from the clock",
+                 s->place.path, (long long)now);
+        trace(s, line);
+        return 0;
+}
+
+/*
+ * A damaged file is begun anew when no client is alive: then nobody believes that he holds anything, and tokens go on
+ * from the clock. While somebody lives, it is refused: his hold cannot be known.
+ */
+int snib__store_prepare(struct snib__store *s, struct snib_error *err)
+{
+        struct snib_error why = SNIB_ERROR_INIT;
+        int r;
+
+        if (s->db)
+                return 0;
+        r = prepare_once(s, &why);
+        if (r == SNIB_ECORRUPT && (why.engine_code & 0xff) != 0) {
+                if (snib__live_any(s))
+                        return snib__error_engine(
+                            err, SNIB_ECORRUPT, why.engine_code,
+                            "%s, and other processes still use it: end them, then it is begun anew", why.text);
+                r = move_aside(s, err);
+                return r < 0 ? r : prepare_once(s, err);
+        }
+        return r < 0 ? snib__error_engine(err, r, why.engine_code, "%s", why.text) : 0;
+}
+
+bool snib__store_in_place(const struct snib__store *s)
+{
+        struct stat st;
+
+        return fstatat(s->place.fd, DB_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == s->db_ino &&
+               st.st_dev == s->db_dev;
+}
+
+static void close_descriptors(struct snib__store *s)
+{
+        int *fd[] = {&s->gate_fd, &s->live_fd, &s->send_fd, &s->place.fd};
+
+        for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
+                if (*fd[i] >= 0)
+                        (void)close(*fd[i]);
+                *fd[i] = -1;
+        }
+}
+
+/* All but the worker, which is stopped or, in a child, gone. */
+static void store_free(struct snib__store *s)
+{
+        close_db(s);
+        close_descriptors(s);
+        snib__worker_free(s->worker);
+        (void)pthread_mutex_destroy(&s->lock);
+        free(s->record.queue);
+        free(s->row);
+        free(s);
+}
+
+static struct snib__store *find(const struct snib__place *place)
+{
+        snib__list_each (l, &registry) {
+                struct snib__store *s = snib__container(l, struct snib__store, link);
+                if (s->place.dev == place->dev && s->place.ino == place->ino)
+                        return s;
+        }
+        return NULL;
+}
+
+static int store_new(struct snib__store **ret_store, const struct snib__place *place, struct snib_error *err)
+{
+        struct snib__store *s = snib__alloc(sizeof(*s));
+        struct stat st;
+        int r;
+
+        if (!s)
+                return snib__error(err, SNIB_ENOMEM, "out of memory");
+        s->place.fd = s->gate_fd = s->live_fd = s->send_fd = -1;
+        (void)pthread_mutex_init(&s->lock, NULL);
+        r = snib__place_file(place, "gate", &s->gate_fd, err);
+        if (r == 0)
+                r = snib__place_file(place, "live", &s->live_fd, err);
+        if (r == 0 && (s->send_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) < 0)
+                r = snib__error_errno(err, SNIB_ESYSTEM, errno, "socket");
+        if (r == 0)
+                r = snib__worker_new(&s->worker, s, place, err);
+        if (r < 0) {
+                store_free(s);
+                return r;
+        }
+        s->pid_namespace = stat("/proc/self/ns/pid", &st) == 0 ? (int64_t)st.st_ino : 0;
+        s->place = *place;
+        *ret_store = s;
+        return 0;
+}
+
+/* What a child has from its parent. There is no transaction in it (the fork waited for that), so closing only frees. */
+static void free_inherited(void)
+{
+        for (struct snib__list *l; (l = snib__list_take(&inherited));)
+                store_free(snib__container(l, struct snib__store, link));
+}
+
+int snib__store_get(struct snib__store **ret_store, struct snib__place *place, struct snib_error *err)
+{
+        struct snib__store *s;
+        int r = 0;
+
+        (void)pthread_mutex_lock(&registry_lock);
+        free_inherited();
+        s = find(place);
+        if (s) {
+                snib__place_done(place);
+        } else {
+                r = store_new(&s, place, err);
+                if (r == 0)
+                        snib__list_append(&registry, &s->link);
+        }
+        if (r == 0) {
+                s->users++;
+                *ret_store = s;
+        }
+        (void)pthread_mutex_unlock(&registry_lock);
+        return r;
+}
+
+void snib__store_put(struct snib__store *s)
+{
+        (void)pthread_mutex_lock(&registry_lock);
+        if (--s->users == 0) {
+                snib__list_remove(&s->link);
+                snib__worker_stop(s->worker);
+                s->worker = NULL;
+                store_free(s);
+        }
+        (void)pthread_mutex_unlock(&registry_lock);
+}
+
+/* Nobody is inside SQLite, and no record is half changed, when the process forks. */
+static void before_fork(void)
+{
+        (void)pthread_mutex_lock(&registry_lock);
+        snib__list_each (l, &registry) {
+                struct snib__store *s = snib__container(l, struct snib__store, link);
+                (void)pthread_mutex_lock(&s->lock);
+                snib__worker_before_fork(s->worker);
+        }
+}
+
+static void after_fork_parent(void)
+{
+        snib__list_each (l, &registry) {
+                struct snib__store *s = snib__container(l, struct snib__store, link);
+                snib__worker_after_fork(s->worker, false);
+                (void)pthread_mutex_unlock(&s->lock);
+        }
+        (void)pthread_mutex_unlock(&registry_lock);
+}
+
+/* The copies of the gate must go at once: they would keep a byte lock of the parent's alive. SQLite's handle stays open
+ * until this child opens a store, or ends: closing it is no work for here. */
+static void after_fork_child(void)
+{
+        for (struct snib__list *l; (l = snib__list_take(&registry));) {
+                struct snib__store *s = snib__container(l, struct snib__store, link);
+                snib__worker_after_fork(s->worker, true);
+                close_descriptors(s);
+                (void)pthread_mutex_init(&s->lock, NULL);
+                snib__list_append(&inherited, &s->link);
+        }
+        (void)pthread_mutex_init(&registry_lock, NULL);
+}
+
+/* Registered when the library is loaded, before any handler of a layer that calls this one: prepare handlers run last
+ * registered first, so the order of locks is that of calls. */
+__attribute__((constructor)) static void register_fork_handlers(void)
+{
+        (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}

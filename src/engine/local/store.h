@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_LOCAL_STORE_H
+#define SNIB_LOCAL_STORE_H
+
+/*
+ * The shared state of all clients of one directory in this process: one SQLite handle (POSIX locks fall when any
+ * descriptor of the file is closed, so there must never be two), the descriptors of the gate and of the liveness bytes,
+ * and the worker that waits where a caller may not. doc/design/local.md has the whole picture.
+ *
+ * Locks, in the order in which they may be taken: registry, store.lock, worker.lock. Whoever calls a snib__rows_*
+ * function holds store.lock.
+ */
+
+#include "base/list.h"
+#include "engine/engine.h"
+#include "engine/local/place.h"
+#include "model/lock.h"
+#include <pthread.h>
+#include <sqlite3.h>
+
+#define SNIB__SCHEMA_VERSION 1
+#define SNIB__UUID_LENGTH 36
+
+enum snib__statement {
+        SNIB__SQL_BEGIN,
+        SNIB__SQL_BEGIN_WRITE,
+        SNIB__SQL_COMMIT,
+        SNIB__SQL_ROLLBACK,
+        SNIB__SQL_LOCK_GET,
+        SNIB__SQL_LOCK_ADD,
+        SNIB__SQL_LOCK_SET,
+        SNIB__SQL_LOCK_LIST,
+        SNIB__SQL_WAITER_GET,
+        SNIB__SQL_WAITER_ADD,
+        SNIB__SQL_WAITER_SET,
+        SNIB__SQL_WAITER_REMOVE,
+        SNIB__SQL_CLIENT_BY_UUID,
+        SNIB__SQL_CLIENT_BY_SLOT,
+        SNIB__SQL_CLIENT_ADD,
+        SNIB__SQL_CLIENT_REMOVE,
+        SNIB__SQL_NAMES_OF,
+        SNIB__SQL_COUNT
+};
+
+/* A waiter's row as it was loaded, for storing only what is different. */
+struct snib__row {
+        int64_t seq;
+        struct snib__id id;
+        int64_t expires_ms;
+        int64_t lease_ms;
+};
+
+/* A row of table client. */
+struct snib__peer_row {
+        char uuid[SNIB__UUID_LENGTH + 1];
+        int64_t slot;
+        int64_t pid;
+        int64_t pid_namespace;
+        char host[64];
+        char label[64];
+};
+
+struct snib__worker;
+
+struct snib__store {
+        struct snib__list link; /* in the registry */
+        unsigned users;
+        struct snib__place place;
+        int gate_fd; /* own open file description: the inline path's hand on the gate */
+        int live_fd; /* never holds a byte; looks at everybody's */
+        int send_fd;
+        dev_t db_dev; /* of the file that `db` has open: a file put in its place is noticed */
+        ino_t db_ino;
+        int64_t pid_namespace;
+        pthread_mutex_t lock; /* the fields below, and gate_fd's hold */
+        sqlite3 *db;
+        sqlite3_stmt *statement[SNIB__SQL_COUNT];
+        struct snib__lock_record record; /* what the transaction at hand works on */
+        bool existed;                    /* it has a row */
+        struct snib__row *row;
+        size_t rows, rows_room;
+        int64_t
+            queued; /* of its row: how many rows it has in table waiter, so that one look tells that there are none */
+        int log_pages;       /* of the write-ahead log after the last commit */
+        int64_t in_place_ms; /* when the file was last seen where it should be */
+        struct snib__worker *worker;
+        void (*trace)(void *arg, const char *line); /* the first client's, during open only */
+        void *trace_arg;
+};
+
+/* The open store of a place, or a new one without a database yet. Takes the place over on success. */
+int snib__store_get(struct snib__store **ret_store, struct snib__place *place, struct snib_error *err);
+void snib__store_put(struct snib__store *s);
+
+/* Opens the database if that is not done: schema, boot id, damage. The gate is held. 0 or a negative error. */
+int snib__store_prepare(struct snib__store *s, struct snib_error *err);
+
+/* Fills *err from SQLite's result code, with what was being done and what to do; answers the error. */
+int snib__store_failed(struct snib__store *s, int rc, const char *doing, struct snib_error *err);
+
+/* Writes the log back if it has grown long. The gate is held, no statement is open. */
+void snib__store_checkpoint(struct snib__store *s);
+
+/* Whether the database file is still the one that is open. */
+bool snib__store_in_place(const struct snib__store *s);
+
+/* All answer an SQLite result code, SQLITE_OK for success. */
+int snib__rows_run(struct snib__store *s, enum snib__statement which);
+/* Loads a record and stays in the read transaction; end it with snib__rows_unload(). */
+int snib__rows_load(struct snib__store *s, struct snib__name name);
+void snib__rows_unload(struct snib__store *s);
+/* Stores what changed, as a transaction of its own unless one is open. `now_ms` is the wall clock's, for the row of a
+ * lock that became free. */
+int snib__rows_save(struct snib__store *s, struct snib__name name, const struct snib__lock_change *change,
+                    int64_t now_ms);
+int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms);
+int snib__rows_client_remove(struct snib__store *s, const char *uuid);
+/* SQLITE_ROW and *ret, SQLITE_DONE if there is none. */
+int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, struct snib__peer_row *ret);
+int snib__rows_client_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret);
+/* The next of the names in which an id of the client stands, after `after`: SQLITE_ROW and *ret_name (room for
+ * SNIB_NAME_MAX + 1), or DONE. */
+int snib__rows_name_of(struct snib__store *s, const char *uuid, struct snib__name after, char *ret_name,
+                       size_t *ret_length);
+/* One lock of the listing: SQLITE_ROW, or DONE. Call snib__rows_list_end() after the last. */
+int snib__rows_list(struct snib__store *s, struct snib__name *ret_name, int64_t *ret_token,
+                    struct snib__seat *ret_holder, int64_t *ret_waiters);
+void snib__rows_list_end(struct snib__store *s);
+/* Prepares the statements. */
+int snib__rows_prepare(struct snib__store *s);
+void snib__rows_finalize(struct snib__store *s);
+
+/* The client's uuid, the first part of an id; false if the id has another form. */
+bool snib__uuid_of(const struct snib__id *id, char ret[SNIB__UUID_LENGTH + 1]);
+bool snib__uuid_valid(const char *text);
+
+/* The gate: one byte that whoever writes holds. The length of the range says which client it is. True: got it. */
+bool snib__gate_try(int fd, int64_t slot);
+bool snib__gate_wait(int fd, int64_t slot);
+void snib__gate_leave(int fd);
+/* Says in `text` who holds the gate of `s`, as far as can be found out. Takes store.lock if it is free. */
+void snib__gate_blame(struct snib__store *s, int64_t timeout_ms, char *text, size_t size);
+
+/* The liveness byte number `slot`. */
+bool snib__live_take(int fd, int64_t slot);
+bool snib__live_test(const struct snib__store *s, int64_t slot);
+/* Whether any client of another process or of this one is alive. */
+bool snib__live_any(const struct snib__store *s);
+
+#endif
