@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * snib run: a command under a lock. The order of things, and which exit code each way out has; the work is in waiting.c
+ * and child.c. Main thread only.
+ */
+
+#include "child.h"
+#include "cmd.h"
+#include "exit.h"
+#include "out.h"
+#include "run.h"
+#include "session.h"
+#include "waiting.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GRACE_DEFAULT_MS 5000
+#define MARGIN_MIN_MS 20
+#define MARGIN_MAX_MS 1000
+
+struct run {
+        const struct options *options;
+        const char *name;
+        char **argv;
+        char *shell[4];
+        int64_t grace_ms;
+        int64_t margin_ms;
+        sigset_t mask;
+        struct session session;
+        struct waiting waiting;
+        struct child child;
+};
+
+/* NAME [--] CMD..., NAME -c STRING (as flock(1) writes it), or -c STRING NAME. */
+static int read_arguments(struct run *r, const struct command *c, int argc, char **argv)
+{
+        const char *string = r->options->shell;
+
+        if (argc < 1)
+                return snib__opt_wrong(c, "NAME is missing");
+        r->name = *argv++;
+        argc--;
+        if (!string && argc > 0 && (!strcmp(*argv, "-c") || !strcmp(*argv, "--command"))) {
+                if (argc != 2)
+                        return snib__opt_wrong(c, "-c wants exactly one argument");
+                string = argv[1];
+                argc = 0;
+        }
+        if (!string && argc > 0 && !strcmp(*argv, "--")) {
+                argv++;
+                argc--;
+        }
+        if (string && argc > 0)
+                return snib__opt_wrong(c, "give CMD or -c STRING, not both");
+        if (!string && argc == 0)
+                return snib__opt_wrong(c, "CMD is missing");
+        r->argv = argv;
+        if (string) {
+                memcpy(
+                    r->shell,
+                    ((char *[]){(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)string, NULL}),
+                    sizeof(r->shell));
+                r->argv = r->shell;
+        }
+        return 0;
+}
+
+/*
+ * The times a command is stopped by count backwards from the lease: there must be room for them. Half of it is left for
+ * what the watchdog needs: it renews at a third, so that two thirds remain in the worst good case.
+ */
+static int plan_times(struct run *r)
+{
+        const struct options *o = r->options;
+        int64_t lease = o->lease_ms > 0 ? o->lease_ms : SNIB_LEASE_DEFAULT_MS;
+        char text[3][SNIB__DURATION_MAX];
+
+        r->margin_ms = lease / 20;
+        r->margin_ms = r->margin_ms < MARGIN_MIN_MS   ? MARGIN_MIN_MS
+                       : r->margin_ms > MARGIN_MAX_MS ? MARGIN_MAX_MS
+                                                      : r->margin_ms;
+        r->grace_ms = o->grace_ms;
+        if (r->grace_ms < 0)
+                r->grace_ms = lease / 4 < GRACE_DEFAULT_MS ? lease / 4 : GRACE_DEFAULT_MS;
+        if (r->grace_ms <= lease / 2 - r->margin_ms)
+                return 0;
+        return snib__out_fail(
+            EXIT_USAGE, "SNIB_ELEASE",
+            "--lease: %s is too short for a --grace of %s; half of it must hold the grace and %s more",
+            snib__out_duration(lease, text[0]), snib__out_duration(r->grace_ms, text[1]),
+            snib__out_duration(r->margin_ms, text[2]));
+}
+
+static const char *base_name(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        return slash && slash[1] ? slash + 1 : path;
+}
+
+static int from_status(int status)
+{
+        return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The terminal gave an interrupt to the command's group alone; the script that called us would have had it too. */
+static void pass_interrupt_up(const struct child *c)
+{
+        if (c->terminal >= 0 && c->ended && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGINT &&
+            getpgrp() != getpid())
+                kill(0, SIGINT); /* blocked here */
+}
+
+static int no_exec(const struct child *c)
+{
+        char safe[SNIB__SAFE_MAX];
+        int error = c->error;
+
+        snib__out_safe(c->argv[0], strlen(c->argv[0]), safe, sizeof(safe));
+        return snib__out_fail(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, NULL, "cannot run %s: %s", safe,
+                              strerror(error));
+}
+
+static int lost(const struct run *r, int exit, const char *why, const char *end)
+{
+        char safe[SNIB__SAFE_MAX];
+
+        snib__out_safe(r->name, strlen(r->name), safe, sizeof(safe));
+        return snib__out_fail(exit, "SNIB_ELOST", "lost %s: %s; %s", safe, why, end);
+}
+
+static const char *why_lost(const struct run *r)
+{
+        int reason = snib_grant_loss(r->waiting.grant);
+
+        return reason != SNIB_LOSS_NONE ? snib_loss_text(reason) : "the lease was about to end without a renewal";
+}
+
+/* The exit code once the command is gone. `loss` and `why` are as they were before the release. */
+static int judge(const struct run *r, int released, const struct snib_error *err, int loss, const char *why)
+{
+        const struct child *c = &r->child;
+        char text[SNIB__DURATION_MAX];
+        bool within;
+
+        if (c->error)
+                return no_exec(c);
+        if (c->too_late)
+                return lost(r, EXIT_LOST, why, "the command was not started");
+        if (c->supervisor_died)
+                return snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM",
+                                      "the supervising process was killed; the command with it");
+        if (c->reason == STOP_MAX_HOLD)
+                return snib__out_fail(EXIT_MAX_HOLD, NULL, "--max-hold: held for %s; the command was stopped",
+                                      snib__out_duration(r->options->max_hold_ms, text));
+        if (c->reason)
+                return lost(r, EXIT_LOST, why, "the command was stopped");
+        /* Ran out by our own clock, but only after the command had ended: it ran wholly under the lock. */
+        within = (loss == SNIB_LOSS_EXPIRED || loss == SNIB_LOSS_UNREACHABLE) && c->ended_ns < c->deadline_ns;
+        if ((loss != SNIB_LOSS_NONE || released == SNIB_ELOST) && !within)
+                return lost(r, EXIT_LOST_AFTER, why, "the command had ended by itself; its result may be unsafe");
+        if (released < 0 && released != SNIB_ELOST)
+                snib__out_note("release_unconfirmed", "the release is not confirmed (%s); the lease ends the hold",
+                               err->text[0] ? err->text : snib_strerror(released));
+        return from_status(c->status);
+}
+
+static int run_held(struct run *r)
+{
+        struct snib_error err = SNIB_ERROR_INIT;
+        struct child *c = &r->child;
+
+        *c = (struct child){.session = &r->session,
+                            .grant = r->waiting.grant,
+                            .name = r->name,
+                            .argv = r->argv,
+                            .signals = r->waiting.signals,
+                            .mask = &r->mask,
+                            .grace_ms = r->grace_ms,
+                            .margin_ms = r->margin_ms};
+        int wrong = snib__child_run(c);
+        int loss = snib_grant_loss(c->grant);
+        const char *why = why_lost(r);
+        int released = snib_grant_release(c->grant, &err);
+        if (wrong)
+                return wrong;
+        if (released == SNIB_ELOST && loss == SNIB_LOSS_NONE)
+                why = "the engine says it was not held any more";
+        pass_interrupt_up(c);
+        return judge(r, released, &err, loss, why);
+}
+
+static int run_session(struct run *r, int64_t wait_ms)
+{
+        const struct options *o = r->options;
+        char label[SNIB_LABEL_MAX];
+
+        snprintf(label, sizeof(label), "%s", o->label ? o->label : base_name(r->argv[0]));
+        int wrong = snib__session_open(&r->session, o, label);
+
+        if (!wrong)
+                wrong = snib__session_lock(&r->session, r->name);
+        if (wrong)
+                return wrong;
+        r->waiting = (struct waiting){
+            .session = &r->session, .name = r->name, .signals = r->waiting.signals, .err = SNIB_ERROR_INIT};
+        wrong = snib__waiting_acquire(&r->waiting, wait_ms);
+        return wrong ? wrong : run_held(r);
+}
+
+int snib__run(const struct command *c, const struct options *o, int64_t wait_ms, int argc, char **argv)
+{
+        static struct run r; /* outlives the session's last callback */
+        int wrong;
+
+        r.options = o;
+        wrong = read_arguments(&r, c, argc, argv);
+        if (!wrong)
+                wrong = snib__session_check(o, r.name);
+        if (!wrong)
+                wrong = plan_times(&r);
+        if (wrong)
+                return wrong;
+        r.waiting.signals = snib__signals_open(&r.mask);
+        if (r.waiting.signals < 0)
+                return snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM", "signalfd: %s", strerror(errno));
+        int exit = run_session(&r, wait_ms);
+        snib__session_close(&r.session);
+        return exit;
+}
+
+int snib__cmd_run(const struct options *o, int argc, char **argv)
+{
+        return snib__run(snib__opt_command("run"), o, o->nonblock ? 0 : o->wait_ms, argc, argv);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* snib show: everything known about one lock. */
+
+#include "cmd.h"
+#include "exit.h"
+#include "out.h"
+#include "session.h"
+#include "waiting.h"
+#include <string.h>
+#include <time.h>
+
+static void print_json(const char *name, const struct snib_lock_info *info)
+{
+        struct json j;
+
+        snib__json_begin(&j);
+        snib__json_name(&j, name, strlen(name));
+        snib__holder_json(&j, info);
+        snib__json_end(&j, stdout);
+}
+
+static void print_since(const struct snib_lock_info *info)
+{
+        char text[64];
+        char held[SNIB__DURATION_MAX];
+        time_t since = (time_t)(info->since_ms / 1000);
+        int64_t ms = snib__clock_wall_ms() - info->since_ms;
+        struct tm tm;
+
+        localtime_r(&since, &tm);
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+        printf("  since    %s (%s)\n", text, snib__out_duration(ms < 0 ? 0 : ms, held));
+}
+
+static void print(const char *name, const struct snib_lock_info *info)
+{
+        char safe[SNIB__SAFE_MAX];
+        char holder[SNIB__HOLDER_MAX];
+        char lease[SNIB__DURATION_MAX];
+
+        snib__out_safe(name, strlen(name), safe, sizeof(safe));
+        printf("%s%s%s  %s\n", snib__out_bold(stdout), safe, snib__out_plain(stdout), info->held ? "held" : "free");
+        if (info->held) {
+                printf("  holder   %s\n", snib__holder_text(info, holder));
+                if (info->since_ms >= 0)
+                        print_since(info);
+                if (info->lease_left_ms >= 0)
+                        printf("  lease    %s left\n", snib__out_duration(info->lease_left_ms, lease));
+                if (info->token > 0)
+                        printf("  token    %lld\n", (long long)info->token);
+        }
+        if (info->waiters >= 0)
+                printf("  waiting  %s%lld\n", info->waiters_at_least ? "at least " : "", (long long)info->waiters);
+}
+
+int snib__cmd_show(const struct options *o, int argc, char **argv)
+{
+        struct snib_error err = SNIB_ERROR_INIT;
+        struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
+        struct session s;
+        int exit;
+
+        if (argc != 1)
+                return snib__opt_wrong(snib__opt_command("show"), argc ? "one NAME only" : "NAME is missing");
+        exit = snib__session_check(o, argv[0]);
+        if (exit)
+                return exit;
+        exit = snib__session_open(&s, o, NULL);
+        if (!exit)
+                exit = snib__session_lock(&s, argv[0]);
+        if (!exit) {
+                int r = snib_lock_query(s.lock, &info, &err);
+                if (r < 0)
+                        exit = snib__session_fail(&s, r, &err, NULL);
+                else if (o->json)
+                        print_json(argv[0], &info);
+                else
+                        print(argv[0], &info);
+        }
+        snib__session_close(&s);
+        return exit;
+}

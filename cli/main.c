@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The command `snib`: the table of commands, and finding the one that is meant. Uses the public headers only.
+ */
+
+#include "cmd.h"
+#include "exit.h"
+#include "opt.h"
+#include "out.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RUN_DETAIL                                                                                           \
+        "NAME is 1 to 1000 bytes. DUR is seconds, or a number with ms, s, m, h or d: 0.5, 500ms, 2m.\n"      \
+        "flock(1) lines work with NAME in place of the file: also NAME -c STRING.\n\n"                       \
+        "CMD finds SNIB_NAME, SNIB_TOKEN (the fencing token), SNIB_OWNER, SNIB_DEADLINE_MS (end of the\n"    \
+        "lease at start, milliseconds since 1970; renewals move it on) and SNIB_URL (without a password).\n" \
+        "CMD is stopped before the lease can end: the signal at its end - grace - margin, SIGKILL at its\n"  \
+        "end - margin; the margin is a twentieth of the lease, at least 20ms, at most 1s.\n\n"
+
+#define EXITS                                                                                                \
+        "exit: CMD's code; 128+N by signal N; 75 not acquired; 64 usage; 69 engine unreachable;\n"           \
+        "77 no permission; 78 bad configuration; 120 lock lost, CMD stopped; 121 lock lost, CMD had ended\n" \
+        "by itself; 122 outcome unknown; 124 --max-hold reached; 125 other failure of snib;\n"               \
+        "126 cannot execute CMD; 127 CMD not found\n"
+
+#define ACQUIRE_DETAIL                                                                       \
+        "Prints shell text that sets SNIB_GRANT and SNIB_TOKEN:\n\n"                         \
+        "  eval \"$(snib acquire --for-pid $$ deploy)\" || exit\n"                           \
+        "  ...\n"                                                                            \
+        "  snib release\n\n"                                                                 \
+        "A guardian process keeps the lock until snib release, or until the process ends.\n" \
+        "exit: 0 acquired; 75 not; else as snib run\n"
+
+const struct command snib__commands[] = {
+    {"run", OPT_RUN, "NAME [--] CMD [ARG...]", "Run a command under a lock", RUN_DETAIL EXITS, snib__cmd_run},
+    {"try", OPT_TRY, "NAME [--] CMD [ARG...]", "Run a command under a lock if it is free; do not wait",
+     RUN_DETAIL EXITS, snib__cmd_try},
+    {"acquire", OPT_ACQUIRE, "NAME", "Take a lock and keep it while a process lives", ACQUIRE_DETAIL,
+     snib__cmd_acquire},
+    {"renew", OPT_RENEW, "[GRANT]", "Renew what snib acquire took; says whether it is still held",
+     "GRANT defaults to $SNIB_GRANT. exit: 0 held; 120 not held any more; else as snib run\n", snib__cmd_renew},
+    {"release", OPT_RELEASE, "[GRANT]", "Release what snib acquire took",
+     "GRANT defaults to $SNIB_GRANT. exit: 0 was held until now; 120 was not any more; else as snib run\n",
+     snib__cmd_release},
+    {"ls", OPT_LS, "", "List the locks that are held", NULL, snib__cmd_ls},
+    {"show", OPT_SHOW, "NAME", "Show who holds a lock and how many wait", NULL, snib__cmd_show},
+    {"force-release", OPT_FORCE, "NAME", "Take a lock away from its holder",
+     "The holder learns it as a loss; its fencing token stays below the next one.\n", snib__cmd_force_release},
+    {"engines", OPT_ENGINES, "", "What each engine guarantees", NULL, snib__cmd_engines},
+    {"demo", OPT_DEMO, "", "A flash sale, without a lock and with one", NULL, snib__cmd_demo},
+    {"version", OPT_VERSION, "", "The version", NULL, snib__cmd_version},
+    {"help", OPT_HELP, "[COMMAND]", "This list, or the options of a command", NULL, snib__cmd_help},
+    {NULL, 0, NULL, NULL, NULL, NULL},
+};
+
+/* Descriptors 0 to 2 exist, whatever the caller closed: else the first file opened would get the program's output. */
+static void open_standard(void)
+{
+        int fd;
+
+        do
+                fd = open("/dev/null", O_RDWR);
+        while (fd >= 0 && fd < 3);
+        if (fd >= 3)
+                close(fd);
+}
+
+static const struct command *find(int argc, char **argv)
+{
+        const char *word = argc > 1 ? argv[1] : "help";
+
+        if (!strcmp(word, "-h") || !strcmp(word, "--help"))
+                word = "help";
+        if (!strcmp(word, "-V") || !strcmp(word, "--version"))
+                word = "version";
+        return snib__opt_command(word);
+}
+
+int main(int argc, char **argv)
+{
+        static struct options options; /* the library's last callbacks may look at it */
+        char safe[200];
+        int first = 0;
+        const struct command *c = find(argc, argv);
+
+        open_standard();
+        if (!c)
+                return snib__out_fail(EXIT_USAGE, NULL, "no such command: %s; see snib help",
+                                      snib__out_safe(argv[1], strlen(argv[1]), safe, sizeof(safe)));
+        argc = argc > 1 ? argc - 1 : 1;
+        argv = argv + (argc > 0 && argv[1] ? 1 : 0);
+        int exit = snib__opt_parse(c, argc, argv, &options, &first);
+        if (exit == 0 && options.help)
+                snib__opt_help(c);
+        else if (exit == 0)
+                exit = c->run(&options, argc - first, argv + first);
+        if (fflush(stdout) != 0 && exit == 0)
+                exit = snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM", "stdout cannot be written");
+        return exit;
+}

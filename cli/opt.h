@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_CLI_OPT_H
+#define SNIB_CLI_OPT_H
+
+/*
+ * The options of all commands: one table (opt.c) makes the parser and the help text.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum progress { PROGRESS_AUTO = 0, PROGRESS_ALWAYS = 1, PROGRESS_NEVER = 2 };
+
+/* What was asked for. Durations are milliseconds; -1 where "not given" differs from 0. */
+struct options {
+        bool help;
+        bool json;
+        bool quiet;
+        bool verbose;
+        bool nonblock;
+        bool fixed_lease;
+        bool fenced;
+        bool close;
+        bool yes;
+        int progress;
+        int conflict_exit;
+        int kill_signal;
+        int64_t wait_ms; /* SNIB_FOREVER if not given */
+        int64_t lease_ms;
+        int64_t max_hold_ms; /* 0: none */
+        int64_t grace_ms;
+        int64_t for_pid;
+        const char *url;
+        const char *label;
+        const char *shell;
+        const char *redis_server;
+};
+
+/* Which commands an option belongs to. */
+enum {
+        OPT_RUN = 1,
+        OPT_TRY = 2,
+        OPT_ACQUIRE = 4,
+        OPT_RENEW = 8,
+        OPT_RELEASE = 16,
+        OPT_LS = 32,
+        OPT_SHOW = 64,
+        OPT_FORCE = 128,
+        OPT_ENGINES = 256,
+        OPT_DEMO = 512,
+        OPT_VERSION = 1024,
+        OPT_HELP = 2048
+};
+
+struct command {
+        const char *name;
+        unsigned bit;
+        const char *arguments; /* "NAME [--] CMD [ARG...]" */
+        const char *summary;   /* one line */
+        const char *detail;    /* paragraphs below the options, or NULL */
+        /* `argv` are the arguments after the options, ended by NULL. Answers the exit code. */
+        int (*run)(const struct options *o, int argc, char **argv);
+};
+
+/* All commands, ended by one without a name. */
+extern const struct command snib__commands[];
+
+/* Reads the options in front of the first argument. 0 and *ret_first is the index of that argument, or an exit code
+ * after a message. */
+int snib__opt_parse(const struct command *c, int argc, char **argv, struct options *ret, int *ret_first);
+
+void snib__opt_help(const struct command *c);
+
+/* A duration: "2", "0.5", "500ms", "2s", "1.5m", "1h", "1d"; 0 and *ret_ms, or -1. */
+int snib__opt_duration(const char *text, int64_t *ret_ms);
+
+/* 0 if the name can be one, else an exit code after a message. */
+int snib__opt_name(const char *name);
+
+/* Wrong number of arguments: prints what the command wants, answers EXIT_USAGE. */
+int snib__opt_wrong(const struct command *c, const char *what);
+const struct command *snib__opt_command(const char *name);
+
+#endif

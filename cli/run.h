@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_CLI_RUN_H
+#define SNIB_CLI_RUN_H
+
+#include "opt.h"
+
+/* What `run` and `try` do: acquire within wait_ms, run the command, release. Answers the exit code. */
+int snib__run(const struct command *c, const struct options *o, int64_t wait_ms, int argc, char **argv);
+
+#endif
