@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The command of the simulator:
+ *
+ *     sim --seeds A..B            run these seeds, stop at the first violation
+ *     sim --replay SEED           one seed, with its options and a line per event
+ *     sim --tap NAME --seeds A..B as one test, and that a seed says the same twice as another
+ *     sim --find-bugs N           (sim-seeded) every bug on purpose must be found by the seeds 1..N
+ *     sim --bug NAME              (sim-seeded) with this bug switched on
+ *
+ * Exits 0 if all is well, 1 after a violation of safety, 2 if something got stuck, 3 after a failed assertion.
+ */
+
+#include "base/seedbug.h"
+#include "sim.h"
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Checking builds are slow: they run one seed in so many. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SPARE 20
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SPARE 20
+#endif
+#endif
+#ifndef SPARE
+#define SPARE 1
+#endif
+
+struct bug {
+        const char *name;
+        int number;
+        const char *text;
+};
+
+#ifdef SNIB__SEEDED
+/* What must find each bug: the invariant it breaks, or one that breaks with it a moment earlier. */
+static const char *const finders[][2] = {
+    {"deadline_from_reply", "S2"},
+    {"no_drift_margin", "S2"},
+    {"release_without_owner_check", "S5 S2"},
+    {"repeated_acquire_counted_twice", "model S4 S11"},
+    {"repeated_release_counted_twice", "S11"},
+    {"renewal_without_owner_check", "S5 S2"},
+    {"notification_dropped", "L1"},
+    {"no_retry_after_subscribing", "L1"},
+    {"no_retry_after_reconnecting", "L1"},
+    {"reply_matched_by_id_only", "S2 S4 core"},
+    {"token_not_compared_on_reentry", "S1"},
+    {"sleeping_past_dead_holders_ttl", "L2 L1"},
+    {"cancel_leaves_waiter", "S4"},
+    {"token_not_raised", "S3 S1"},
+    {"hand_over_skips_queue", "L3"},
+    {"loss_not_told", "S7"},
+    {"renew_after_release", "S6"},
+};
+#endif
+
+static const struct bug bugs[] = {
+#define BUG(name, number, text) {#name, number, text},
+    SNIB__SEEDBUGS(BUG)
+#undef BUG
+};
+
+static struct sim world;
+
+static const char *program;
+
+static void report(const char *prefix, const char *bug)
+{
+        static const char *const verdicts[] = {"fine", "unsafe", "stuck", "crashed"};
+
+        printf("%sseed %llu is %s at %.6f s: %s: %s\n", prefix, (unsigned long long)world.options.seed,
+               verdicts[world.verdict], (double)world.now / SNIB__S, world.invariant, world.text);
+        printf("%sreplay: %s --replay %llu%s%s\n", prefix, program, (unsigned long long)world.options.seed,
+               bug ? " --bug " : "", bug ? bug : "");
+}
+
+static int run_seeds(uint64_t from, uint64_t to, const char *bug)
+{
+        struct timespec t0, t1;
+        uint64_t events = 0, acquired = 0, polls = 0, simulated = 0;
+
+        clock_gettime(CLOCK_MONOTONIC, &t0);
+        for (uint64_t seed = from; seed <= to; seed++) {
+                enum sim_verdict v = sim_run(&world, seed, false);
+
+                events += world.event_count;
+                acquired += world.acquired;
+                polls += world.polls;
+                simulated += (uint64_t)(world.now / SNIB__MS);
+                if (v != SIM_FINE) {
+                        report("", bug);
+                        sim_options_print(&world.options);
+                        return v;
+                }
+        }
+        clock_gettime(CLOCK_MONOTONIC, &t1);
+        printf("# %llu seeds fine in %.1f s: %.1f h simulated, %llu events, %llu acquires granted, %llu polls\n",
+               (unsigned long long)(to - from + 1),
+               (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec), (double)simulated / 3.6e6,
+               (unsigned long long)events, (unsigned long long)acquired, (unsigned long long)polls);
+        return 0;
+}
+
+static int replay(uint64_t seed, const char *bug)
+{
+        sim_run(&world, seed, false);
+        sim_options_print(&world.options);
+        enum sim_verdict v = sim_run(&world, seed, true);
+
+        printf("%llu events, hash %016llx\n", (unsigned long long)world.event_count, (unsigned long long)world.hash);
+        if (v != SIM_FINE)
+                report("", bug);
+        return v;
+}
+
+/* The same seed, between two others: the same trace. */
+static bool repeats(uint64_t seed)
+{
+        uint64_t first;
+
+        sim_run(&world, seed, false);
+        first = world.hash;
+        sim_run(&world, seed + 1, false);
+        sim_run(&world, seed, false);
+        return world.hash == first;
+}
+
+static int tap(const char *name, uint64_t from, uint64_t to)
+{
+        int v, bad = 0;
+
+        to = from + (to - from) / SPARE;
+        v = run_seeds(from, to, NULL);
+        printf("%s 1 - %s (seeds %llu..%llu)\n", v ? "not ok" : "ok", name, (unsigned long long)from,
+               (unsigned long long)to);
+        for (uint64_t seed = from; seed < from + 20 && !bad; seed++)
+                if (!repeats(seed))
+                        bad = (int)seed;
+        printf("%s 2 - the same seed gives the same trace\n", bad ? "not ok" : "ok");
+        if (bad)
+                printf("# seed %d\n", bad);
+        printf("1..2\n");
+        return v || bad;
+}
+
+#ifdef SNIB__SEEDED
+/* Whether `invariant` is one of those that must find the bug. */
+static bool expected(const struct bug *b, const char *invariant)
+{
+        size_t n = strlen(invariant);
+
+        for (size_t i = 0; i < sizeof(finders) / sizeof(finders[0]); i++) {
+                if (strcmp(finders[i][0], b->name) != 0)
+                        continue;
+                for (const char *p = finders[i][1]; p; p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL)
+                        if (strncmp(p, invariant, n) == 0 && (p[n] == ' ' || p[n] == 0))
+                                return true;
+        }
+        return false;
+}
+
+/* The first seed that fails with the bug; 0: none does. */
+static uint64_t find_bug(const struct bug *b, uint64_t most)
+{
+        snib__seeded_bug = b->number;
+        for (uint64_t seed = 1; seed <= most; seed++)
+                if (sim_run(&world, seed, false) != SIM_FINE)
+                        return seed;
+        return 0;
+}
+
+static int find_bugs(uint64_t most)
+{
+        int number = 0, missed = 0;
+
+        for (size_t i = 0; i < sizeof(bugs) / sizeof(bugs[0]); i++) {
+                uint64_t seed = find_bug(&bugs[i], most);
+
+                bool found = seed && expected(&bugs[i], world.invariant);
+
+                printf("%s %d - %s\n# %s\n", found ? "ok" : "not ok", ++number, bugs[i].name, bugs[i].text);
+                if (seed)
+                        report("# ", bugs[i].name);
+                else
+                        printf("# not found in %llu seeds\n", (unsigned long long)most);
+                fflush(stdout);
+                missed += !found;
+        }
+        printf("1..%d\n", number);
+        return missed != 0;
+}
+#endif
+
+static int usage(void)
+{
+        fprintf(
+            stderr,
+            "usage: %s --seeds A..B | --replay SEED | --tap NAME --seeds A..B | --find-bugs N, each with --bug NAME\n",
+            program);
+        return 64;
+}
+
+static bool switch_on(const char *name)
+{
+        for (size_t i = 0; i < sizeof(bugs) / sizeof(bugs[0]); i++) {
+                if (strcmp(bugs[i].name, name) != 0)
+                        continue;
+#ifdef SNIB__SEEDED
+                snib__seeded_bug = bugs[i].number;
+                return true;
+#endif
+        }
+        fprintf(stderr, "%s: no such bug here: %s (bugs are built into sim-seeded)\n", program, name);
+        return false;
+}
+
+static bool read_range(const char *text, uint64_t *from, uint64_t *to)
+{
+        char *end;
+
+        *from = *to = strtoull(text, &end, 10);
+        if (strncmp(end, "..", 2) == 0)
+                *to = strtoull(end + 2, &end, 10);
+        return *end == 0 && *to >= *from;
+}
+
+int main(int argc, char **argv)
+{
+        static const struct option options[] = {
+            {"seeds", required_argument, NULL, 's'}, {"replay", required_argument, NULL, 'r'},
+            {"bug", required_argument, NULL, 'b'},   {"find-bugs", required_argument, NULL, 'f'},
+            {"tap", required_argument, NULL, 't'},   {NULL, 0, NULL, 0}};
+        uint64_t from = 0, to = 0, most = 0;
+        const char *bug = NULL, *name = NULL;
+        int o, mode = 0;
+
+        program = argv[0];
+        while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
+                if (o == 'b')
+                        bug = optarg;
+                else if (o == 't')
+                        name = optarg;
+                else if (o == '?' || ((o == 's' || o == 'r') && !read_range(optarg, &from, &to)))
+                        return usage();
+                if (o == 's' || o == 'r' || o == 'f')
+                        mode = o;
+                if (o == 'f')
+                        most = strtoull(optarg, NULL, 10);
+        }
+        if (bug && !switch_on(bug))
+                return 64;
+        if (mode == 's')
+                return name ? tap(name, from, to) : run_seeds(from, to, bug);
+        if (mode == 'r')
+                return replay(from, bug);
+#ifdef SNIB__SEEDED
+        if (mode == 'f' && most > 0)
+                return find_bugs(most);
+#endif
+        (void)most;
+        return usage();
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The options of a seed. Swarm testing: each kind of fault is wholly off in about half of the seeds, and sizes are
+ * drawn from ranges that differ by orders of magnitude, because some bugs need the absence of a fault to show.
+ */
+
+#include "sim.h"
+#include <stdio.h>
+
+static uint64_t below(struct snib__prng *p, uint64_t n)
+{
+        return snib__prng_below(p, n);
+}
+
+static bool coin(struct snib__prng *p)
+{
+        return below(p, 2) == 0;
+}
+
+static int share(struct snib__prng *p, int most)
+{
+        return coin(p) ? 0 : 1 + (int)below(p, (uint64_t)most);
+}
+
+static snib__ns pick(struct snib__prng *p, const snib__ns *from, size_t n)
+{
+        return from[below(p, n)];
+}
+
+#define PICK(p, ...) pick((p), (const snib__ns[]){__VA_ARGS__}, sizeof((snib__ns[]){__VA_ARGS__}) / sizeof(snib__ns))
+
+static snib__ns mean(struct snib__prng *p, snib__ns least, snib__ns most)
+{
+        return coin(p) ? 0 : least + (snib__ns)below(p, (uint64_t)(most - least));
+}
+
+static void draw_faults(struct sim_options *o, struct snib__prng *p)
+{
+        o->cuts = mean(p, SNIB__S / 2, 6 * SNIB__S);
+        o->half_opens = mean(p, 2 * SNIB__S, 10 * SNIB__S);
+        o->pauses = mean(p, SNIB__S / 2, 6 * SNIB__S);
+        o->pause_max = 3 * o->lease_max;
+        o->crashes = mean(p, SNIB__S, 8 * SNIB__S);
+        o->closes = mean(p, 4 * SNIB__S, 20 * SNIB__S);
+        o->restarts = mean(p, 3 * SNIB__S, 15 * SNIB__S);
+        o->losses = below(p, 4) ? 0 : mean(p, 3 * SNIB__S, 15 * SNIB__S);
+        o->steps = below(p, 4) ? 0 : mean(p, 3 * SNIB__S, 15 * SNIB__S);
+        o->loss_share = share(p, 100);
+        o->hostile_share = below(p, 3) ? 0 : share(p, 150);
+        o->note_loss_share = share(p, 300);
+        o->note_dup_share = share(p, 300);
+}
+
+static void draw_application(struct sim_options *o, struct snib__prng *p)
+{
+        o->think = PICK(p, 50 * SNIB__MS, 200 * SNIB__MS, SNIB__S);
+        o->hold = PICK(p, 20 * SNIB__MS, 200 * SNIB__MS, SNIB__S, 2 * SNIB__S);
+        o->max_hold_share = share(p, 200);
+        o->fixed_share = share(p, 600);
+        o->try_share = share(p, 400);
+        o->timed_share = share(p, 600);
+        o->once_only_share = share(p, 100);
+        o->cancel_share = share(p, 300);
+        o->reenter_share = share(p, 400);
+        o->renew_share = share(p, 200);
+        o->query_share = share(p, 100);
+        o->force_share = below(p, 3) ? 0 : share(p, 60);
+        o->plain_share = share(p, 1000);
+        o->share_owner = coin(p);
+}
+
+void sim_options_draw(struct sim_options *ret, uint64_t seed)
+{
+        struct snib__prng prng = {seed ^ 0x5deece66dULL}, *p = &prng;
+        struct sim_options *o = ret;
+
+        *o = (struct sim_options){.seed = seed};
+        o->store = (enum sim_store)below(p, SIM_STORES - 1);
+        o->clients = 2 + (int)below(p, SIM_CLIENTS - 1);
+        o->owners = 1 + (int)below(p, SIM_OWNERS);
+        o->names = below(p, 4) ? 1 : SIM_NAMES;
+        o->lease_min = PICK(p, 300 * SNIB__MS, SNIB__S, 2 * SNIB__S);
+        o->lease_max = o->lease_min * (snib__ns)(1 + below(p, 3));
+        o->delay_min = PICK(p, 20000, SNIB__MS / 5, SNIB__MS);
+        o->delay_max = o->delay_min * (snib__ns)(1 + below(p, 30));
+        o->tail_share = share(p, 100);
+        o->tail_max = PICK(p, 50 * SNIB__MS, 500 * SNIB__MS, 2500 * SNIB__MS);
+        o->lateness = PICK(p, 10000, SNIB__MS, 20 * SNIB__MS);
+        o->ppm = coin(p) ? 0 : 900;
+        o->op_timeout = PICK(p, 100 * SNIB__MS, 500 * SNIB__MS, 2 * SNIB__S);
+        o->engine_timeout = PICK(p, 200 * SNIB__MS, SNIB__S, 20 * SNIB__S);
+        o->safety = (5 + (snib__ns)below(p, 11)) * SNIB__S;
+        draw_faults(o, p);
+        draw_application(o, p);
+}
+
+static void print_time(const char *name, snib__ns t)
+{
+        if (t)
+                printf("  %s=%.3fms", name, (double)t / SNIB__MS);
+        else
+                printf("  %s=off", name);
+}
+
+void sim_options_print(const struct sim_options *o)
+{
+        static const char *const stores[] = {"messages+queue", "messages+watch", "bytes"};
+
+        printf("seed %llu: store=%s clients=%d owners=%d names=%d ppm=%d\n", (unsigned long long)o->seed,
+               stores[o->store], o->clients, o->owners, o->names, o->ppm);
+        print_time("lease_min", o->lease_min);
+        print_time("lease_max", o->lease_max);
+        print_time("delay_min", o->delay_min);
+        print_time("delay_max", o->delay_max);
+        print_time("tail_max", o->tail_max);
+        print_time("lateness", o->lateness);
+        print_time("op_timeout", o->op_timeout);
+        print_time("engine_timeout", o->engine_timeout);
+        print_time("safety", o->safety);
+        print_time("think", o->think);
+        print_time("hold", o->hold);
+        printf("\n  one in so long:");
+        print_time("cuts", o->cuts);
+        print_time("half_opens", o->half_opens);
+        print_time("pauses", o->pauses);
+        print_time("crashes", o->crashes);
+        print_time("closes", o->closes);
+        print_time("restarts", o->restarts);
+        print_time("data_losses", o->losses);
+        print_time("clock_steps", o->steps);
+        printf("\n  per mille: tail=%d loss=%d hostile=%d note_loss=%d note_dup=%d", o->tail_share, o->loss_share,
+               o->hostile_share, o->note_loss_share, o->note_dup_share);
+        printf(" max_hold=%d fixed=%d try=%d timed=%d not_reentrant=%d cancel=%d reenter=%d renew=%d query=%d force=%d "
+               "not_fenced=%d share_owner=%d\n",
+               o->max_hold_share, o->fixed_share, o->try_share, o->timed_share, o->once_only_share, o->cancel_share,
+               o->reenter_share, o->renew_share, o->query_share, o->force_share, o->plain_share, o->share_owner);
+}
