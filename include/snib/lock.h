@@ -100,7 +100,7 @@ SNIB_API int snib_lock_acquire(snib_lock *lock, int64_t wait_ms, snib_grant **re
 SNIB_API int snib_lock_acquire_info(snib_lock *lock, int64_t wait_ms, snib_grant **ret_grant, struct snib_lock_info *ret_holder,
                                     struct snib_error *err);
 
-/* snib_lock_acquire() with wait_ms 0. */
+/* As snib_lock_acquire() with wait_ms 0: one try, and no waiting for the holder. Blocks at most one time-out. Thread-safe. */
 SNIB_API int snib_lock_try(snib_lock *lock, snib_grant **ret_grant, struct snib_error *err);
 
 /*
