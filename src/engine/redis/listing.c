@@ -46,6 +46,7 @@ void snib__listing_start(struct redis *r, struct snib__tag tag, snib__ns now)
                         snib__redis_fail(r, end, SNIB_ENOMEM, "out of memory");
                 return;
         }
+        l->tag = tag;
         l->end = end;
         l->cursor[0] = '0';
         snib__list_append(&r->listings, &l->link);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Keys, hashes and byte strings. Keys are few: everything is a list or an array, in an order that does not depend on
+ * memory addresses.
+ */
+
+#include "internal.h"
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static void *must(void *p)
+{
+        if (!p)
+                abort();
+        return p;
+}
+
+void bytes_put(struct bytes *b, const char *at, size_t length)
+{
+        if (b->length + length + 1 > b->room) {
+                b->room = (b->length + length + 1) * 2;
+                b->at = must(realloc(b->at, b->room));
+        }
+        if (length)
+                memcpy(b->at + b->length, at, length);
+        b->length += length;
+        b->at[b->length] = 0;
+}
+
+void bytes_format(struct bytes *b, const char *format, ...)
+{
+        char text[512];
+        va_list list;
+
+        va_start(list, format);
+        int n = vsnprintf(text, sizeof(text), format, list);
+        va_end(list);
+        bytes_put(b, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+}
+
+void bytes_free(struct bytes *b)
+{
+        free(b->at);
+        *b = (struct bytes){0};
+}
+
+bool bytes_are(const struct bytes *b, const char *text)
+{
+        return b->length == strlen(text) && !strncasecmp(b->at, text, b->length);
+}
+
+bool bytes_equal(const struct bytes *a, const struct bytes *b)
+{
+        return a->length == b->length && (!a->length || !memcmp(a->at, b->at, a->length));
+}
+
+bool bytes_number(const struct bytes *b, int64_t *ret)
+{
+        bool negative = b->length && b->at[0] == '-';
+        int64_t n = 0;
+        size_t digits = b->length - negative;
+
+        if (!digits || digits > 19 || (b->at[negative] == '0' && (digits > 1 || negative)))
+                return false;
+        for (size_t i = negative; i < b->length; i++) {
+                int digit = b->at[i] - '0';
+                if (digit < 0 || digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+                    (negative ? __builtin_sub_overflow(n, digit, &n) : __builtin_add_overflow(n, digit, &n)))
+                        return false;
+        }
+        *ret = n;
+        return true;
+}
+
+void reply_bulk(struct bytes *out, const char *at, size_t length)
+{
+        bytes_format(out, "$%zu\r\n", length);
+        bytes_put(out, at, length);
+        bytes_put(out, "\r\n", 2);
+}
+
+void reply_integer(struct bytes *out, int64_t n)
+{
+        bytes_format(out, ":%lld\r\n", (long long)n);
+}
+
+void data_remove(struct key *k)
+{
+        snib__list_remove(&k->link);
+        for (size_t i = 0; i < k->count; i++) {
+                bytes_free(&k->fields[i].name);
+                bytes_free(&k->fields[i].value);
+        }
+        free(k->fields);
+        bytes_free(&k->name);
+        bytes_free(&k->string);
+        free(k);
+}
+
+void data_clear(struct fakeredis *f)
+{
+        while (!snib__list_empty(&f->keys))
+                data_remove(snib__container(f->keys.next, struct key, link));
+}
+
+static int compare(const struct key *k, int db, const struct bytes *name)
+{
+        size_t n = k->name.length < name->length ? k->name.length : name->length;
+        int order = k->db != db ? k->db - db : n ? memcmp(k->name.at, name->at, n) : 0;
+
+        return order ? order : (k->name.length > name->length) - (k->name.length < name->length);
+}
+
+struct key *data_find(struct fakeredis *f, int db, const struct bytes *name)
+{
+        snib__list_each (it, &f->keys) {
+                struct key *k = snib__container(it, struct key, link);
+                if (compare(k, db, name))
+                        continue;
+                if (k->expires_ms < 0 || f->now_us / 1000 <= k->expires_ms)
+                        return k;
+                data_remove(k);
+                return NULL;
+        }
+        return NULL;
+}
+
+struct key *data_make(struct fakeredis *f, int db, const struct bytes *name, enum type type)
+{
+        struct key *k = must(calloc(1, sizeof(*k)));
+        struct snib__list *before = f->keys.next;
+
+        while (before != &f->keys && compare(snib__container(before, struct key, link), db, name) < 0)
+                before = before->next;
+        k->db = db;
+        k->type = type;
+        k->expires_ms = -1;
+        bytes_put(&k->name, name->at, name->length);
+        snib__list_append(before, &k->link);
+        return k;
+}
+
+struct field *data_field(struct key *k, const struct bytes *name)
+{
+        for (size_t i = 0; i < k->count; i++)
+                if (bytes_equal(&k->fields[i].name, name))
+                        return &k->fields[i];
+        return NULL;
+}
+
+void data_set_field(struct key *k, const struct bytes *name, const struct bytes *value)
+{
+        struct field *f = data_field(k, name);
+
+        if (!f) {
+                k->fields = must(realloc(k->fields, (k->count + 1) * sizeof(*k->fields)));
+                f = &k->fields[k->count++];
+                *f = (struct field){0};
+                bytes_put(&f->name, name->at, name->length);
+        }
+        f->value.length = 0;
+        bytes_put(&f->value, value->at, value->length);
+}
+
+bool data_remove_field(struct key *k, const struct bytes *name)
+{
+        struct field *f = data_field(k, name);
+
+        if (!f)
+                return false;
+        bytes_free(&f->name);
+        bytes_free(&f->value);
+        memmove(f, f + 1, (size_t)(k->fields + k->count - f - 1) * sizeof(*f));
+        k->count--;
+        return true;
+}
