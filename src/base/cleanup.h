@@ -26,17 +26,17 @@ static inline void snib__closep(int *fd)
 #define _cleanup_close_ _cleanup_(snib__closep)
 
 /* The value of the local, which is left empty. */
-#define TAKE(pointer)                                                                                                  \
-        __extension__({                                                                                                \
-                __typeof__(pointer) taken_ = (pointer);                                                                \
-                (pointer) = NULL;                                                                                      \
-                taken_;                                                                                                \
+#define TAKE(pointer)                                   \
+        __extension__({                                 \
+                __typeof__(pointer) taken_ = (pointer); \
+                (pointer) = NULL;                       \
+                taken_;                                 \
         })
-#define TAKE_FD(fd)                                                                                                    \
-        __extension__({                                                                                                \
-                int taken_ = (fd);                                                                                     \
-                (fd) = -1;                                                                                             \
-                taken_;                                                                                                \
+#define TAKE_FD(fd)                \
+        __extension__({            \
+                int taken_ = (fd); \
+                (fd) = -1;         \
+                taken_;            \
         })
 
 #endif

@@ -3,8 +3,9 @@
 #define SNIB_BASE_TIME_H
 
 /*
- * Time types. Inside the library a point in time is nanoseconds of the clock that counts suspend (CLOCK_BOOTTIME) and is
- * always a parameter: nothing in base, model or core reads a clock. Public durations are milliseconds; they are converted once, in api/.
+ * Time types. Inside the library a point in time is nanoseconds of the clock that counts suspend (CLOCK_BOOTTIME) and
+ * is always a parameter: nothing in base, model or core reads a clock. Public durations are milliseconds; they are
+ * converted once, in api/.
  */
 
 #include <stdint.h>

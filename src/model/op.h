@@ -3,19 +3,21 @@
 #define SNIB_MODEL_OP_H
 
 /*
- * What a client may ask of an engine about one lock, and what it may be told: the vocabulary shared by the model, the core and every
- * engine. Plain data, no ownership, except where a comment says otherwise.
+ * What a client may ask of an engine about one lock, and what it may be told: the vocabulary shared by the model, the
+ * core and every engine. Plain data, no ownership, except where a comment says otherwise.
  *
- * The server knows only "held or not held by this hold id". A hold id is made for one hold and never used again, so acquire, release and renew are
- * idempotent by construction, and a request that is executed late can never touch another hold. Re-entry is counted in the client.
+ * The server knows only "held or not held by this hold id". A hold id is made for one hold and never used again, so
+ * acquire, release and renew are idempotent by construction, and a request that is executed late can never touch
+ * another hold. Re-entry is counted in the client.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Identifies one hold, or one waiter, for ever: client uuid, ':', a number that the client never repeats. NUL-terminated. On Redis this
- * is Redisson's owner field, whose second half Redisson fills with a thread id and which nobody parses. */
+/* Identifies one hold, or one waiter, for ever: client uuid, ':', a number that the client never repeats.
+ * NUL-terminated. On Redis this is Redisson's owner field, whose second half Redisson fills with a thread id and which
+ * nobody parses. */
 #define SNIB__ID_MAX 64
 struct snib__id {
         char text[SNIB__ID_MAX];
@@ -28,7 +30,8 @@ struct snib__who {
         int64_t pid; /* -1 unknown */
 };
 
-/* A name is bytes, 1 to 1000, no NUL. The memory is the sender's; an engine copies what it keeps after submit returned. */
+/* A name is bytes, 1 to 1000, no NUL. The memory is the sender's; an engine copies what it keeps after submit returned.
+ */
 struct snib__name {
         const char *bytes;
         size_t length;
@@ -44,13 +47,13 @@ enum snib__verb {
 
 struct snib__op {
         enum snib__verb verb;
-        bool fenced;        /* the engine keeps the token counter (where it has a choice) */
-        bool enqueue;       /* ACQUIRE that is refused: stand in the engine's queue, if it has one */
+        bool fenced;  /* the engine keeps the token counter (where it has a choice) */
+        bool enqueue; /* ACQUIRE that is refused: stand in the engine's queue, if it has one */
         struct snib__name name;
         struct snib__id id;
         struct snib__who who;
         int64_t lease_ms;
-        int64_t token;      /* ACQUIRE: the token this hold has by the client's knowledge, 0 on the first acquire */
+        int64_t token; /* ACQUIRE: the token this hold has by the client's knowledge, 0 on the first acquire */
 };
 
 enum snib__status {
@@ -60,30 +63,30 @@ enum snib__status {
         SNIB__GONE = 4,     /* RENEW, RELEASE: not held by this id; `held`, `holder` say what is there instead */
         SNIB__RELEASED = 5, /* RELEASE: was held by this id, or stood in the queue, and no longer does */
         SNIB__INFO = 6,     /* QUERY, FORCE: `held` is what there is, for FORCE what there was and is no more */
-        SNIB__FAILED = 7    /* none of these: `error` is a negative snib error code. SNIB_EUNKNOWN: sent, fate unknown. SNIB_EUNREACHABLE,
-                               SNIB_ENOTREADY: certainly not executed, try again later. Any other: certainly not executed, trying again
-                               will not help */
+        SNIB__FAILED = 7    /* none of these: `error` is a negative snib error code. SNIB_EUNKNOWN: sent, fate unknown.
+                               SNIB_EUNREACHABLE,    SNIB_ENOTREADY: certainly not executed, try again later. Any other:
+                               certainly not executed, trying again    will not help */
 };
 
 /* A holder or waiter as stored. */
 struct snib__seat {
-        struct snib__id id;    /* empty text: nobody */
+        struct snib__id id; /* empty text: nobody */
         struct snib__who who;
-        int64_t since_ms;      /* engine wall clock, ms since 1970; -1 unknown */
-        int64_t expires_ms;    /* engine clock that counts leases */
+        int64_t since_ms;   /* engine wall clock, ms since 1970; -1 unknown */
+        int64_t expires_ms; /* engine clock that counts leases */
 };
 
 struct snib__reply {
         enum snib__status status;
-        int error;             /* with FAILED */
+        int error; /* with FAILED */
         int engine_code;
         const char *error_text; /* with FAILED: one line or NULL; lives until the next call of the engine's process() */
         int64_t token;
-        int64_t left_ms;       /* of the present hold's lease; -1 unknown or none */
+        int64_t left_ms; /* of the present hold's lease; -1 unknown or none */
         bool held;
         struct snib__seat holder;
-        int64_t position;      /* ours in the queue, 1 = next; 0 not queued */
-        int64_t waiters;       /* -1 unknown */
+        int64_t position; /* ours in the queue, 1 = next; 0 not queued */
+        int64_t waiters;  /* -1 unknown */
         bool waiters_at_least;
 };
 

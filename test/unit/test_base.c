@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Errors (sizes, hostile text), allocation seam, time arithmetic, cleanup.
+ * The small things of base: errors in structs of every size and with hostile text, the allocation seam, time arithmetic
+ * at its ends, cleanup of what a local owns. Not the tree, the list and the URL, which have programs of their own. One
+ * thread.
  */
 
 #include "base/alloc.h"

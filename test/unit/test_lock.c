@@ -50,7 +50,8 @@ static enum snib__status apply(struct fixture *f, enum snib__verb verb, int n, i
             .verb = verb, .id = id_of(n), .lease_ms = lease_ms, .enqueue = true, .who = {.host = "h", .pid = n}};
 
         snib__lock_apply(&f->record, &op, f->now, &f->reply, &f->change);
-        assert_null(snib__lock_check(&f->record));
+        if (f->record.queued < 100) /* it is quadratic */
+                assert_null(snib__lock_check(&f->record));
         return f->reply.status;
 }
 
@@ -182,6 +183,7 @@ static void queue_is_bounded(void **state)
         (void)apply(f, SNIB__ACQUIRE, 5000, 30000);
         assert_int_equal(f->reply.position, 0);
         assert_int_equal(f->reply.waiters, SNIB__WAITERS_MAX);
+        assert_null(snib__lock_check(&f->record));
 }
 
 static void hand_over_makes_room_for_the_newcomer(void **state)
