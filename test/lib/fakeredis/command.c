@@ -14,6 +14,7 @@
 
 #define WRONG_TYPE "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 #define NOT_A_NUMBER "-ERR value is not an integer or out of range\r\n"
+#define NO_SCRIPT_TEXT "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 #define SYNTAX "-ERR syntax error\r\n"
 
 struct call {
@@ -476,7 +477,7 @@ static void run(const struct call *x, struct script *s)
         else if (s)
                 script_run(x->c, s, (size_t)keys, (struct args){x->a.count - 3, x->a.at + 3}, x->out);
         else
-                bytes_format(x->out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+                bytes_format(x->out, NO_SCRIPT_TEXT);
 }
 
 static void do_eval(const struct call *x)
@@ -489,7 +490,10 @@ static void do_eval(const struct call *x)
 
 static void do_evalsha(const struct call *x)
 {
-        run(x, script_find(x->f, &x->a.at[1]));
+        if (x->a.at[1].length != 40) /* before it looks at the rest */
+                bytes_format(x->out, NO_SCRIPT_TEXT);
+        else
+                run(x, script_find(x->f, &x->a.at[1]));
 }
 
 static void do_script(const struct call *x)
