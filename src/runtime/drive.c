@@ -88,7 +88,8 @@ static void gather(struct snib_client *c)
 
 bool snib__drive_urgent(const struct snib_client *c)
 {
-        return c->core.outstanding > 0 || c->background > 0;
+        /* Without a link every call is refused at once and nobody waits: connecting needs a driver of its own. */
+        return c->core.outstanding > 0 || c->background > 0 || !c->core.link_up;
 }
 
 snib__ns snib__drive_deadline(struct snib_client *c)
