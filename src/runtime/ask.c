@@ -80,6 +80,7 @@ static struct snib__question *ask_begin(struct snib_lock *lock, enum snib__verb 
 {
         struct snib_client *c = lock->client;
         struct snib__question *q = snib__question_new(c);
+        const struct snib__hold *own;
         snib__ns now = snib__os_now();
 
         if (!q)
@@ -92,6 +93,8 @@ static struct snib__question *ask_begin(struct snib_lock *lock, enum snib__verb 
                                       .fenced = lock->kind == SNIB_LOCK_FENCED,
                                       .name = {q->name, lock->name_length},
                                       .who = c->who};
+        if (verb == SNIB__QUERY && (own = snib__core_find(&c->core, name_of(lock), asker_of(lock))) != NULL)
+                q->ask.op.id = own->id; /* so that the engine can say the place of the one who asks */
         w->deadline = SNIB__NEVER;
         snib__about_set(w->about, name_of(lock));
         snib__core_ask(&c->core, &q->ask, now);

@@ -74,7 +74,7 @@ int snib__loop_process(struct snib_client *c)
                 snib__notes_take(c, snib__os_now());
         }
         snib__drive_step(c);
-        c->loop_until = SNIB__NEVER;
+        c->loop_until = 0; /* the loop asks for its time-out anew before it polls: nothing can come too early for it */
         snib__drive_settle(c);
         snib__client_unlock(c);
         snib__dispatch_here(c);
