@@ -127,7 +127,7 @@ static void a_script(struct command *c)
 static void a_command(struct command *c)
 {
         static const char *const shapes[] = {
-            "GET k",          "SET k v",           "SET k v PX t", "SET k v NX",   "SET k v XX",    "SET k v EX v",
+            "GET k",          "SET k v",           "SET k v PX t", "SET k v NX",   "SET k v XX",    "SET k v EX t",
             "DEL k",          "DEL k k",           "EXISTS k",     "TYPE k",       "INCR k",        "HSET k i v",
             "HSET k i v i v", "HSET k i",          "HDEL k i",     "HDEL k i i",   "HGET k i",      "HLEN k",
             "HEXISTS k i",    "HKEYS k",           "HGETALL k",    "PEXPIRE k t",  "PTTL k",        "PERSIST k",
