@@ -18,12 +18,12 @@
  *   SNIB_THREADS_KEEPER  the thread that waits drives the connection; one keeper thread renews leases and delivers what
  *                        arrives while nobody waits. The default.
  *   SNIB_THREADS_IO      an I/O thread drives the connection always; better for very many callers.
- *   SNIB_THREADS_NONE    the library owns no thread; the application's event loop calls snib_process(). Calls that would
- *                        block drive the connection themselves while they wait.
+ *   SNIB_THREADS_NONE    the library owns no thread; the application's event loop calls snib_process(). Calls that
+ * would block drive the connection themselves while they wait.
  *
- * Callbacks (completions, losses) run on a dispatcher thread of the client with the first two, and inside snib_process() or
- * a blocking call with the third. They may call anything but snib_close() on their own client. A callback that blocks delays other
- * callbacks, never a renewal.
+ * Callbacks (completions, losses) run on a dispatcher thread of the client with the first two, and inside
+ * snib_process() or a blocking call with the third. They may call anything but snib_close() on their own client. A
+ * callback that blocks delays other callbacks, never a renewal.
  */
 
 #include <snib/error.h>
@@ -53,8 +53,8 @@ struct snib_options {
         int64_t lease_ms;   /* lease of locks that do not say; default SNIB_LEASE_DEFAULT_MS */
         int64_t timeout_ms; /* longest wait for one answer of the engine; default 3000. Also in the URL: ?timeout=2s */
         const char *label;  /* what others see as the holder: "billing". Default: the program's name. Copied */
-        void (*trace)(void *arg, const char *line); /* one line per event, for debugging. May run on any thread with internal
-                                                        locks held: it must not call the library */
+        void (*trace)(void *arg, const char *line); /* one line per event, for debugging. May run on any thread with
+                                                       internal locks held: it must not call the library */
         void *trace_arg;
 };
 #define SNIB_OPTIONS_INIT sizeof(struct snib_options)
@@ -63,22 +63,23 @@ struct snib_options {
  * Opens a client. `url` chooses the engine; NULL means the environment's SNIB_URL, and "local:" when that is not set.
  * Copies everything it is given. On success *ret_client is the caller's, to be closed with snib_close().
  * Blocks until the engine answered or its connect time-out passed. Thread-safe.
- * Errors: SNIB_EURL, SNIB_EINVAL, SNIB_EUNREACHABLE, SNIB_EAUTH, SNIB_EPERM, SNIB_ENOTREADY, SNIB_EPROTOCOL, SNIB_EUNSUPPORTED
- * (a network file system under local:), SNIB_ENOMEM, SNIB_ESYSTEM.
+ * Errors: SNIB_EURL, SNIB_EINVAL, SNIB_EUNREACHABLE, SNIB_EAUTH, SNIB_EPERM, SNIB_ENOTREADY, SNIB_EPROTOCOL,
+ * SNIB_EUNSUPPORTED (a network file system under local:), SNIB_ENOMEM, SNIB_ESYSTEM.
  */
-SNIB_API int snib_open(snib_client **ret_client, const char *url, const struct snib_options *options, struct snib_error *err);
+SNIB_API int snib_open(snib_client **ret_client, const char *url, const struct snib_options *options,
+                       struct snib_error *err);
 
 /*
- * Releases what the client still holds, completes what waits with SNIB_ECLOSED, stops its threads, frees it. Grants that are
- * still out become invalid and must not be used again. NULL is allowed. Blocks at most one time-out. Never call
- * it from a callback of the same client.
+ * Releases what the client still holds, completes what waits with SNIB_ECLOSED, stops its threads, frees it. Grants
+ * that are still out become invalid and must not be used again. NULL is allowed. Blocks at most one time-out. Never
+ * call it from a callback of the same client.
  */
 SNIB_API void snib_close(snib_client *client);
 
 /*
- * Driving by an event loop (any loop; meant for SNIB_THREADS_NONE). Poll snib_fd() for snib_events(), at most snib_timeout_ms()
- * long (-1: no limit), then call snib_process(), also after a time-out. snib_process() never blocks; it answers 0, or an error when
- * the client cannot go on. The descriptor stays the client's.
+ * Driving by an event loop (any loop; meant for SNIB_THREADS_NONE). Poll snib_fd() for snib_events(), at most
+ * snib_timeout_ms() long (-1: no limit), then call snib_process(), also after a time-out. snib_process() never blocks;
+ * it answers 0, or an error when the client cannot go on. The descriptor stays the client's.
  */
 SNIB_API int snib_fd(snib_client *client);
 SNIB_API int snib_events(snib_client *client);
@@ -87,28 +88,28 @@ SNIB_API int snib_process(snib_client *client);
 
 /* What a snib_engine_info says an engine can do (bits of `caps`). */
 enum snib_cap {
-        SNIB_CAP_FENCING = 1,         /* tokens rise per name as long as the store keeps its data; after a loss of data they
-                                         rise with the server's clock */
-        SNIB_CAP_CLOCK_TOKENS = 2,    /* plain locks take their token from the server's clock alone */
-        SNIB_CAP_QUEUE = 4,           /* waiters stand in a queue at the engine; a release hands over to the first */
-        SNIB_CAP_DEATH_NOTICE = 8,    /* a holder's death frees its locks at once, not at the end of the lease */
-        SNIB_CAP_CROSS_PROCESS = 16,  /* shared by processes of one machine */
-        SNIB_CAP_CROSS_MACHINE = 32,  /* shared by machines */
+        SNIB_CAP_FENCING = 1, /* tokens rise per name as long as the store keeps its data; after a loss of data they
+                                 rise with the server's clock */
+        SNIB_CAP_CLOCK_TOKENS = 2,     /* plain locks take their token from the server's clock alone */
+        SNIB_CAP_QUEUE = 4,            /* waiters stand in a queue at the engine; a release hands over to the first */
+        SNIB_CAP_DEATH_NOTICE = 8,     /* a holder's death frees its locks at once, not at the end of the lease */
+        SNIB_CAP_CROSS_PROCESS = 16,   /* shared by processes of one machine */
+        SNIB_CAP_CROSS_MACHINE = 32,   /* shared by machines */
         SNIB_CAP_SURVIVES_RESTART = 64 /* holds survive a restart of the store, as far as it keeps its data */
 };
 
 /* One engine of this build. All texts are static. */
 struct snib_engine_info {
-        size_t size; /* sizeof(struct snib_engine_info), set by the caller */
-        const char *name;       /* "redis" */
-        const char *schemes;    /* "redis:// redis+unix://" */
-        const char *summary;    /* one line */
-        const char *exclusion;  /* what its mutual exclusion rests on */
-        const char *on_crash;   /* what a crash of the store does to holds */
-        const char *on_pause;   /* what a pause of the holder does */
+        size_t size;           /* sizeof(struct snib_engine_info), set by the caller */
+        const char *name;      /* "redis" */
+        const char *schemes;   /* "redis:// redis+unix://" */
+        const char *summary;   /* one line */
+        const char *exclusion; /* what its mutual exclusion rests on */
+        const char *on_crash;  /* what a crash of the store does to holds */
+        const char *on_pause;  /* what a pause of the holder does */
         const char *on_partition;
         const char *on_failover;
-        unsigned caps;          /* bits of enum snib_cap */
+        unsigned caps; /* bits of enum snib_cap */
 };
 
 /* The engines of this build, index 0, 1, ...: 1 and fills *ret_info, or 0 past the last. Thread-safe, never blocks. */

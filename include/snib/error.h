@@ -38,35 +38,35 @@ enum snib_error_class {
  * The one table of errors: X(code name, number, class, what it means). It makes the enum, the texts of
  * snib_strerror() and the list in the manual. Numbers are ABI.
  */
-#define SNIB_ERRORS(X)                                                                                     \
-        X(SNIB_EINVAL, -1, SNIB_CLASS_USAGE, "an argument is not valid")                                   \
-        X(SNIB_ENAME, -2, SNIB_CLASS_USAGE, "the name is not valid")                                       \
-        X(SNIB_ELEASE, -3, SNIB_CLASS_USAGE, "the lease is not valid")                                     \
-        X(SNIB_EURL, -4, SNIB_CLASS_USAGE, "the URL is not valid")                                         \
-        X(SNIB_EUNSUPPORTED, -5, SNIB_CLASS_USAGE, "the engine cannot do this")                            \
-        X(SNIB_EFORK, -6, SNIB_CLASS_USAGE, "the handle was made before fork and is inert in the child")   \
-        X(SNIB_ECLOSED, -7, SNIB_CLASS_CANCELLED, "the client is closed")                                  \
-        X(SNIB_ENOTOWNER, -8, SNIB_CLASS_USAGE, "not held by this owner")                                  \
+#define SNIB_ERRORS(X)                                                                                       \
+        X(SNIB_EINVAL, -1, SNIB_CLASS_USAGE, "an argument is not valid")                                     \
+        X(SNIB_ENAME, -2, SNIB_CLASS_USAGE, "the name is not valid")                                         \
+        X(SNIB_ELEASE, -3, SNIB_CLASS_USAGE, "the lease is not valid")                                       \
+        X(SNIB_EURL, -4, SNIB_CLASS_USAGE, "the URL is not valid")                                           \
+        X(SNIB_EUNSUPPORTED, -5, SNIB_CLASS_USAGE, "the engine cannot do this")                              \
+        X(SNIB_EFORK, -6, SNIB_CLASS_USAGE, "the handle was made before fork and is inert in the child")     \
+        X(SNIB_ECLOSED, -7, SNIB_CLASS_CANCELLED, "the client is closed")                                    \
+        X(SNIB_ENOTOWNER, -8, SNIB_CLASS_USAGE, "not held by this owner")                                    \
         X(SNIB_EREENTRY, -9, SNIB_CLASS_USAGE, "already held by this owner, and the lock is not re-entrant") \
-        X(SNIB_EUNREACHABLE, -10, SNIB_CLASS_UNAVAILABLE, "the engine cannot be reached")                  \
-        X(SNIB_ENOTREADY, -11, SNIB_CLASS_UNAVAILABLE, "the engine is not ready to serve")                 \
-        X(SNIB_EUNKNOWN, -12, SNIB_CLASS_UNKNOWN, "the outcome is unknown")                                \
-        X(SNIB_ELOST, -13, SNIB_CLASS_LOST, "the lock was lost")                                           \
-        X(SNIB_EAUTH, -14, SNIB_CLASS_REFUSED, "the server refused the user or the password")              \
-        X(SNIB_EPERM, -15, SNIB_CLASS_REFUSED, "permission denied")                                        \
-        X(SNIB_EKIND, -16, SNIB_CLASS_REFUSED, "the name is in use by something of another kind")          \
-        X(SNIB_EREFUSED, -17, SNIB_CLASS_REFUSED, "the server refused the request")                        \
-        X(SNIB_ECANCELLED, -18, SNIB_CLASS_CANCELLED, "the wait was cancelled")                            \
-        X(SNIB_ENOMEM, -19, SNIB_CLASS_RESOURCE, "out of memory")                                          \
-        X(SNIB_ESYSTEM, -20, SNIB_CLASS_RESOURCE, "a system call failed")                                  \
-        X(SNIB_EPROTOCOL, -21, SNIB_CLASS_CORRUPT, "the server's answer makes no sense")                   \
+        X(SNIB_EUNREACHABLE, -10, SNIB_CLASS_UNAVAILABLE, "the engine cannot be reached")                    \
+        X(SNIB_ENOTREADY, -11, SNIB_CLASS_UNAVAILABLE, "the engine is not ready to serve")                   \
+        X(SNIB_EUNKNOWN, -12, SNIB_CLASS_UNKNOWN, "the outcome is unknown")                                  \
+        X(SNIB_ELOST, -13, SNIB_CLASS_LOST, "the lock was lost")                                             \
+        X(SNIB_EAUTH, -14, SNIB_CLASS_REFUSED, "the server refused the user or the password")                \
+        X(SNIB_EPERM, -15, SNIB_CLASS_REFUSED, "permission denied")                                          \
+        X(SNIB_EKIND, -16, SNIB_CLASS_REFUSED, "the name is in use by something of another kind")            \
+        X(SNIB_EREFUSED, -17, SNIB_CLASS_REFUSED, "the server refused the request")                          \
+        X(SNIB_ECANCELLED, -18, SNIB_CLASS_CANCELLED, "the wait was cancelled")                              \
+        X(SNIB_ENOMEM, -19, SNIB_CLASS_RESOURCE, "out of memory")                                            \
+        X(SNIB_ESYSTEM, -20, SNIB_CLASS_RESOURCE, "a system call failed")                                    \
+        X(SNIB_EPROTOCOL, -21, SNIB_CLASS_CORRUPT, "the server's answer makes no sense")                     \
         X(SNIB_ECORRUPT, -22, SNIB_CLASS_CORRUPT, "the stored data makes no sense")
 
 enum snib_error_code {
 #define SNIB_ERROR_ENUM(name, number, cls, text) name = (number),
         SNIB_ERRORS(SNIB_ERROR_ENUM)
 #undef SNIB_ERROR_ENUM
-                SNIB_OK = 0
+            SNIB_OK = 0
 };
 
 #define SNIB_ERROR_TEXT_MAX 320
@@ -74,12 +74,14 @@ enum snib_error_code {
 /* Detail of a failure. `size` is the caller's size of the struct; set it with SNIB_ERROR_INIT. */
 struct snib_error {
         size_t size;
-        int code;        /* one of enum snib_error_code */
-        int engine_code; /* the engine's own number (errno, SQLite result code), 0 if there is none */
+        int code;                       /* one of enum snib_error_code */
+        int engine_code;                /* the engine's own number (errno, SQLite result code), 0 if there is none */
         char text[SNIB_ERROR_TEXT_MAX]; /* one line: what was wrong, with which argument, what to do */
 };
 
+/* clang-format off */
 #define SNIB_ERROR_INIT { sizeof(struct snib_error), 0, 0, { 0 } }
+/* clang-format on */
 
 /* The class of a negative result, 0 for any other number. Thread-safe, never blocks. */
 SNIB_API int snib_error_class(int code);
@@ -87,8 +89,8 @@ SNIB_API int snib_error_class(int code);
 /* A short static text for a result. Never NULL. Thread-safe, never blocks. */
 SNIB_API const char *snib_strerror(int code);
 
-/* The constant's name as static text ("SNIB_ELOST"), or "SNIB_OK" for any number that is not an error. Thread-safe, never
- * blocks. */
+/* The constant's name as static text ("SNIB_ELOST"), or "SNIB_OK" for any number that is not an error. Thread-safe,
+ * never blocks. */
 SNIB_API const char *snib_error_name(int code);
 
 #ifdef __cplusplus

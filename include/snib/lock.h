@@ -34,17 +34,18 @@ typedef struct snib_lock snib_lock;
 enum snib_lock_kind {
         SNIB_LOCK_REENTRANT = 0,     /* the same owner may acquire again */
         SNIB_LOCK_NON_REENTRANT = 1, /* the same owner is refused with SNIB_EREENTRY */
-        SNIB_LOCK_FENCED = 2         /* re-entrant, and its token counter is kept by the engine (Redisson's fenced lock) */
+        SNIB_LOCK_FENCED = 2 /* re-entrant, and its token counter is kept by the engine (Redisson's fenced lock) */
 };
 
 /* Options of a lock. Zero means default everywhere. */
 struct snib_lock_options {
-        size_t size;        /* SNIB_LOCK_OPTIONS_INIT */
-        int kind;           /* enum snib_lock_kind */
-        size_t name_len;    /* length of the name; 0: it ends at its NUL */
-        const char *owner;  /* owner key for re-entry, at most 200 bytes; NULL: the calling thread is the owner. Copied */
-        int64_t lease_ms;   /* default: the client's */
-        int fixed_lease;    /* 0: the watchdog renews every third of the lease; 1: the hold ends with the lease */
+        size_t size;     /* SNIB_LOCK_OPTIONS_INIT */
+        int kind;        /* enum snib_lock_kind */
+        size_t name_len; /* length of the name; 0: it ends at its NUL */
+        const char
+            *owner;       /* owner key for re-entry, at most 200 bytes; NULL: the calling thread is the owner. Copied */
+        int64_t lease_ms; /* default: the client's */
+        int fixed_lease;  /* 0: the watchdog renews every third of the lease; 1: the hold ends with the lease */
         int64_t max_hold_ms; /* cap on the total hold; 0: none */
 };
 #define SNIB_LOCK_OPTIONS_INIT sizeof(struct snib_lock_options)
@@ -53,8 +54,8 @@ struct snib_lock_options {
  * Makes a lock handle; no I/O, never blocks. `name` is bytes, 1 to SNIB_NAME_MAX, without NUL; it is copied.
  * Errors: SNIB_ENAME, SNIB_ELEASE, SNIB_EINVAL, SNIB_EFORK, SNIB_ENOMEM.
  */
-SNIB_API int snib_lock_new(snib_client *client, const char *name, const struct snib_lock_options *options, snib_lock **ret_lock,
-                           struct snib_error *err);
+SNIB_API int snib_lock_new(snib_client *client, const char *name, const struct snib_lock_options *options,
+                           snib_lock **ret_lock, struct snib_error *err);
 
 /* Frees the handle. Grants live on. NULL is allowed. No wait may be going on. */
 SNIB_API void snib_lock_free(snib_lock *lock);
@@ -68,61 +69,69 @@ SNIB_API const char *snib_lock_name(const snib_lock *lock);
 
 /* What is known about a lock. Unknown texts are empty, unknown numbers -1. */
 struct snib_lock_info {
-        size_t size;           /* SNIB_LOCK_INFO_INIT */
-        int held;              /* 1 if anybody holds it */
-        int mine;              /* 1 if the asking owner holds it through this client */
-        int depth;             /* its re-entries, 0 if not mine */
-        int64_t token;         /* of the present hold */
-        int64_t lease_left_ms; /* by the engine's clock */
-        int64_t since_ms;      /* wall clock, milliseconds since 1970, of the acquire */
-        int64_t pid;           /* of the holder */
-        int64_t waiters;       /* how many wait, as far as the engine knows */
-        int waiters_at_least;  /* 1: `waiters` is a lower bound */
-        int64_t position;      /* of the asking waiter in the queue, 1 = next; 0: not in a queue */
+        size_t size;                /* SNIB_LOCK_INFO_INIT */
+        int held;                   /* 1 if anybody holds it */
+        int mine;                   /* 1 if the asking owner holds it through this client */
+        int depth;                  /* its re-entries, 0 if not mine */
+        int64_t token;              /* of the present hold */
+        int64_t lease_left_ms;      /* by the engine's clock */
+        int64_t since_ms;           /* wall clock, milliseconds since 1970, of the acquire */
+        int64_t pid;                /* of the holder */
+        int64_t waiters;            /* how many wait, as far as the engine knows */
+        int waiters_at_least;       /* 1: `waiters` is a lower bound */
+        int64_t position;           /* of the asking waiter in the queue, 1 = next; 0: not in a queue */
         char owner[SNIB_OWNER_MAX]; /* as the engine stores it */
         char host[SNIB_HOST_MAX];
         char label[SNIB_LABEL_MAX];
 };
+/* clang-format off */
 #define SNIB_LOCK_INFO_INIT { sizeof(struct snib_lock_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 } }
+/* clang-format on */
 
 /*
  * Acquires: 1 and *ret_grant is a grant to be released; 0 not in time; negative an error, and nothing is held.
- * wait_ms: 0 tries once, SNIB_FOREVER waits without limit. It may last one engine time-out longer than wait_ms only for the single try
- * of wait_ms 0. The same owner acquiring again while it holds gets the same grant, one deeper.
+ * wait_ms: 0 tries once, SNIB_FOREVER waits without limit. It may last one engine time-out longer than wait_ms only for
+ * the single try of wait_ms 0. The same owner acquiring again while it holds gets the same grant, one deeper.
  * SNIB_ELOST: this owner held it, and the hold was found lost on re-entry; release the grant, then acquire anew.
- * SNIB_EUNKNOWN: the engine did not answer; what it may have granted is released in the background, at the latest by its lease.
- * Blocks. Thread-safe. Errors: SNIB_EREENTRY, SNIB_ELOST, SNIB_EUNREACHABLE, SNIB_ENOTREADY, SNIB_EUNKNOWN, SNIB_EAUTH, SNIB_EPERM, SNIB_EKIND,
- * SNIB_EREFUSED, SNIB_ECANCELLED, SNIB_ECLOSED, SNIB_EFORK, SNIB_ENOMEM, SNIB_EPROTOCOL.
+ * SNIB_EUNKNOWN: the engine did not answer; what it may have granted is released in the background, at the latest by
+ * its lease. Blocks. Thread-safe. Errors: SNIB_EREENTRY, SNIB_ELOST, SNIB_EUNREACHABLE, SNIB_ENOTREADY, SNIB_EUNKNOWN,
+ * SNIB_EAUTH, SNIB_EPERM, SNIB_EKIND, SNIB_EREFUSED, SNIB_ECANCELLED, SNIB_ECLOSED, SNIB_EFORK, SNIB_ENOMEM,
+ * SNIB_EPROTOCOL.
  */
 SNIB_API int snib_lock_acquire(snib_lock *lock, int64_t wait_ms, snib_grant **ret_grant, struct snib_error *err);
 
-/* As snib_lock_acquire(); when it answers 0, *ret_holder says who holds it and the place in the queue, without another round trip. */
-SNIB_API int snib_lock_acquire_info(snib_lock *lock, int64_t wait_ms, snib_grant **ret_grant, struct snib_lock_info *ret_holder,
-                                    struct snib_error *err);
+/* As snib_lock_acquire(); when it answers 0, *ret_holder says who holds it and the place in the queue, without another
+ * round trip. */
+SNIB_API int snib_lock_acquire_info(snib_lock *lock, int64_t wait_ms, snib_grant **ret_grant,
+                                    struct snib_lock_info *ret_holder, struct snib_error *err);
 
-/* As snib_lock_acquire() with wait_ms 0: one try, and no waiting for the holder. Blocks at most one time-out. Thread-safe. */
+/* As snib_lock_acquire() with wait_ms 0: one try, and no waiting for the holder. Blocks at most one time-out.
+ * Thread-safe. */
 SNIB_API int snib_lock_try(snib_lock *lock, snib_grant **ret_grant, struct snib_error *err);
 
 /*
- * Acquires without waiting for it: `acquired(arg, result, grant, err)` runs exactly once if this answers 0, never if it answers an
- * error. `result` is as of snib_lock_acquire(); `grant` is NULL unless result is 1. Never blocks. Thread-safe. The owner is
- * the thread that calls this, unless the lock has an owner key.
+ * Acquires without waiting for it: `acquired(arg, result, grant, err)` runs exactly once if this answers 0, never if it
+ * answers an error. `result` is as of snib_lock_acquire(); `grant` is NULL unless result is 1. Never blocks.
+ * Thread-safe. The owner is the thread that calls this, unless the lock has an owner key.
  */
 typedef void snib_acquired_callback(void *arg, int result, snib_grant *grant, const struct snib_error *err);
-SNIB_API int snib_lock_acquire_async(snib_lock *lock, int64_t wait_ms, snib_acquired_callback *acquired, void *arg, struct snib_error *err);
+SNIB_API int snib_lock_acquire_async(snib_lock *lock, int64_t wait_ms, snib_acquired_callback *acquired, void *arg,
+                                     struct snib_error *err);
 
-/* Ends every wait that goes on through this handle, blocking or not, with SNIB_ECANCELLED; answers how many. A hold that the
- * engine had just granted to such a wait is released in the background. Never blocks. Thread-safe, from any thread. */
+/* Ends every wait that goes on through this handle, blocking or not, with SNIB_ECANCELLED; answers how many. A hold
+ * that the engine had just granted to such a wait is released in the background. Never blocks. Thread-safe, from any
+ * thread. */
 SNIB_API int snib_lock_cancel(snib_lock *lock);
 
-/* Pays back one acquire of the calling owner, as snib_grant_release(). SNIB_ENOTOWNER: this owner holds nothing; nothing was changed. */
+/* Pays back one acquire of the calling owner, as snib_grant_release(). SNIB_ENOTOWNER: this owner holds nothing;
+ * nothing was changed. */
 SNIB_API int snib_lock_release(snib_lock *lock, struct snib_error *err);
 
 /* The grant of the calling owner, or NULL. It stays as it is; no acquire is added. Never blocks. */
 SNIB_API snib_grant *snib_lock_grant(snib_lock *lock);
 
-/* Takes the lock away from whoever holds it: 1 taken away, 0 nobody held it. The holder learns it by a loss. Its fencing token
- * stays below the next one. Blocks at most one time-out. */
+/* Takes the lock away from whoever holds it: 1 taken away, 0 nobody held it. The holder learns it by a loss. Its
+ * fencing token stays below the next one. Blocks at most one time-out. */
 SNIB_API int snib_lock_force_release(snib_lock *lock, struct snib_error *err);
 
 /* Fills *ret_info from the engine: 1 held, 0 free, or an error. Blocks at most one time-out. */
@@ -133,9 +142,10 @@ typedef void snib_info_callback(void *arg, int result, const struct snib_lock_in
 SNIB_API int snib_lock_query_async(snib_lock *lock, snib_info_callback *done, void *arg, struct snib_error *err);
 
 /*
- * Calls `each(arg, name, name_len, info)` for every lock that the engine knows to be held, in no particular order, in the calling thread,
- * after all of them were read; it ends early when `each` answers non-zero. `name` and `info` live during the callback. Answers how many were
- * seen, or an error. Blocks; on a large server it reads in steps that do not hold the server up.
+ * Calls `each(arg, name, name_len, info)` for every lock that the engine knows to be held, in no particular order, in
+ * the calling thread, after all of them were read; it ends early when `each` answers non-zero. `name` and `info` live
+ * during the callback. Answers how many were seen, or an error. Blocks; on a large server it reads in steps that do not
+ * hold the server up.
  */
 typedef int snib_list_callback(void *arg, const char *name, size_t name_len, const struct snib_lock_info *info);
 SNIB_API int64_t snib_list_locks(snib_client *client, snib_list_callback *each, void *arg, struct snib_error *err);
@@ -147,17 +157,19 @@ struct snib_scope {
         int entered;
 };
 
-/* Acquires as snib_lock_acquire() does, for SNIB_WITH_LOCK; `grant` is NULL unless `result` is 1. Blocks. Thread-safe. */
+/* Acquires as snib_lock_acquire() does, for SNIB_WITH_LOCK; `grant` is NULL unless `result` is 1. Blocks. Thread-safe.
+ */
 SNIB_API struct snib_scope snib_scope_begin(snib_lock *lock, int64_t wait_ms);
 /* Releases what the scope holds, if it holds anything, and empties it. Blocks at most one time-out. */
 SNIB_API void snib_scope_end(struct snib_scope *scope);
 
 #if defined(__GNUC__)
 /*
- * Runs the block that follows under the lock, if it was acquired within wait_ms, and releases it on every way out of the block: its
- * end, break, continue, return, goto. `held` is a struct snib_scope visible in the block. The block is skipped when the lock was not acquired.
+ * Runs the block that follows under the lock, if it was acquired within wait_ms, and releases it on every way out of
+ * the block: its end, break, continue, return, goto. `held` is a struct snib_scope visible in the block. The block is
+ * skipped when the lock was not acquired.
  */
-#define SNIB_WITH_LOCK(held, lock, wait_ms)                                                                    \
+#define SNIB_WITH_LOCK(held, lock, wait_ms)                                                                         \
         for (struct snib_scope held __attribute__((cleanup(snib_scope_end))) = snib_scope_begin((lock), (wait_ms)); \
              held.result == 1 && !held.entered; held.entered = 1)
 #endif

@@ -7,10 +7,12 @@
  *
  * - Calls answer an int: positive or zero is an answer, negative an error (snib/error.h).
  * - Durations are milliseconds in int64_t and end in _ms. Times inside a struct say which clock they count on.
- * - Structs that the caller fills begin with `size`; set it with the _INIT macro. Zero in any other field means default. Fields are only ever
- *   added at the end; a struct longer than the library knows is refused unless its tail is zero.
+ * - Structs that the caller fills begin with `size`; set it with the _INIT macro. Zero in any other field means
+ * default. Fields are only ever added at the end; a struct longer than the library knows is refused unless its tail is
+ * zero.
  * - Output parameters come last, begin with ret_ and are written on success only. `err` may always be NULL.
- * - The library never prints, exits, logs, installs signal handlers or changes the locale. All its descriptors are close-on-exec.
+ * - The library never prints, exits, logs, installs signal handlers or changes the locale. All its descriptors are
+ * close-on-exec.
  * - After fork() every handle is inert in the child; see snib/client.h.
  */
 

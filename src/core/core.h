@@ -3,10 +3,12 @@
 #define SNIB_CORE_CORE_H
 
 /*
- * What a client does: the pure machine behind every lock of one client. Events and the time go in; effects come out, pulled one by one with
- * snib__core_next(). No system call, clock, allocation, lock or callback inside; all memory is the caller's. The runtime and the simulator drive the same code.
+ * What a client does: the pure machine behind every lock of one client. Events and the time go in; effects come out,
+ * pulled one by one with snib__core_next(). No system call, clock, allocation, lock or callback inside; all memory is
+ * the caller's. The runtime and the simulator drive the same code.
  *
- * A hold is one record from the first request to the last: id, owner, token, depth, the instant the answered request was sent, deadline, attempt, renewal. Its states:
+ * A hold is one record from the first request to the last: id, owner, token, depth, the instant the answered request
+ * was sent, deadline, attempt, renewal. Its states:
  *
  *            begin                    BUSY                        changed, watching, granted, link up, timer
  *     IDLE ───────▶ ASKING ───────────────────▶ WAITING ─────────────────────────────────────────▶ ASKING
@@ -18,10 +20,13 @@
  *               ASKING, last caller leaves ──▶ CANCELLING
  *
  * Rules that hold everywhere:
- * - The deadline of a hold is the instant before the answered request was sent + lease - margin; it only ever grows, by renewals.
+ * - The deadline of a hold is the instant before the answered request was sent + lease - margin; it only ever grows, by
+ * renewals.
  * - An answer counts only if it answers the hold's latest attempt; an older one is dropped, whatever it says.
- * - A hold id is used for one hold. Acquire is repeated with the same id after an unknown outcome; what nobody waits for any more is released by id.
- * - At the deadline the hold is lost, whatever the engine may say later. LOST is told once, before any answer that follows from it.
+ * - A hold id is used for one hold. Acquire is repeated with the same id after an unknown outcome; what nobody waits
+ * for any more is released by id.
+ * - At the deadline the hold is lost, whatever the engine may say later. LOST is told once, before any answer that
+ * follows from it.
  * - Every call is answered exactly once. After the answer it is the caller's memory again.
  */
 
@@ -62,7 +67,8 @@ struct snib__fault {
 
 enum snib__call_kind { SNIB__CALL_ACQUIRE = 1, SNIB__CALL_RELEASE, SNIB__CALL_RENEW };
 
-/* Somebody who waits for one answer about a hold. Caller's memory, zeroed before use, untouched by the caller until EFFECT_ANSWER. */
+/* Somebody who waits for one answer about a hold. Caller's memory, zeroed before use, untouched by the caller until
+ * EFFECT_ANSWER. */
 struct snib__call {
         struct snib__list link;
         struct snib__timer timer;
@@ -72,70 +78,71 @@ struct snib__call {
         snib__ns deadline; /* when to stop waiting; SNIB__NEVER */
         void *owner_data;  /* the runtime's own */
         /* the answer */
-        int result;        /* ACQUIRE: 1 held, 0 not in time; RELEASE: 1, 0; RENEW: 1; or a negative code */
-        struct snib__fault fault; /* with a negative result */
+        int result;                /* ACQUIRE: 1 held, 0 not in time; RELEASE: 1, 0; RENEW: 1; or a negative code */
+        struct snib__fault fault;  /* with a negative result */
         struct snib__reply holder; /* ACQUIRE answered 0: the last BUSY */
 };
 
 struct snib__hold {
         /* Set by the runtime before snib__core_begin(); constant while the hold lives. */
         struct snib__name name;
-        struct snib__name owner;   /* re-entry key: bytes that mean the same owner within this client */
-        struct snib__id id;        /* fresh */
+        struct snib__name owner; /* re-entry key: bytes that mean the same owner within this client */
+        struct snib__id id;      /* fresh */
         struct snib__who who;
         bool fenced;
         bool reentrant;
-        bool keep;                 /* the watchdog renews */
+        bool keep; /* the watchdog renews */
         snib__ns lease;
-        snib__ns max_hold;         /* 0: none */
-        void *owner_data;          /* the runtime's own */
+        snib__ns max_hold; /* 0: none */
+        void *owner_data;  /* the runtime's own */
 
         /* Read by any thread without a lock; written by the core. 0: not held. */
         _Atomic snib__ns valid_until;
 
         /* The core's. Others may read them under the client's lock. */
         enum snib__hold_state state;
-        uint64_t cookie;           /* of the present use of this memory */
+        uint64_t cookie; /* of the present use of this memory */
         uint64_t arrival;
-        uint32_t attempt;          /* number of the latest request */
-        bool outstanding;          /* it has no answer yet */
-        enum snib__verb verb;      /* of the latest request */
-        bool submit;               /* it is still to be pulled as an effect */
-        snib__ns sent_at;          /* when it was sent */
-        int64_t asked_lease_ms;    /* the lease it asked for */
-        snib__ns deadline;         /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
-        snib__ns hold_end;         /* end of the total hold, SNIB__NEVER */
-        snib__ns wake_at;          /* with a request outstanding: its time-out; else the next poll, renewal or try */
+        uint32_t attempt;       /* number of the latest request */
+        bool outstanding;       /* it has no answer yet */
+        enum snib__verb verb;   /* of the latest request */
+        bool submit;            /* it is still to be pulled as an effect */
+        snib__ns sent_at;       /* when it was sent */
+        int64_t asked_lease_ms; /* the lease it asked for */
+        snib__ns deadline;      /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
+        snib__ns hold_end;      /* end of the total hold, SNIB__NEVER */
+        snib__ns wake_at;       /* with a request outstanding: its time-out; else the next poll, renewal or try */
         int64_t token;
         int depth;
-        int loss;                  /* enum snib_loss */
-        bool lost_pending;         /* LOST is still to be pulled */
+        int loss;          /* enum snib_loss */
+        bool lost_pending; /* LOST is still to be pulled */
         bool watched, watch_pending, unwatch_pending;
-        bool queued;               /* may stand in the engine's queue */
-        bool again;                /* a change was noticed while the question was under way */
-        bool woken;                /* was asked because of a change: pass it on when leaving empty-handed */
-        bool in_doubt;             /* an acquire was sent whose fate is unknown */
-        bool release_in_doubt;     /* a release was sent whose fate is unknown */
+        bool queued;           /* may stand in the engine's queue */
+        bool again;            /* a change was noticed while the question was under way */
+        bool woken;            /* was asked because of a change: pass it on when leaving empty-handed */
+        bool in_doubt;         /* an acquire was sent whose fate is unknown */
+        bool release_in_doubt; /* a release was sent whose fate is unknown */
         bool was_held;
-        bool refused;              /* the engine refused to renew */
-        bool watching_seen;        /* the watch took effect before */
-        int failures;              /* in a row, for back-off */
+        bool refused;       /* the engine refused to renew */
+        bool watching_seen; /* the watch took effect before */
+        int failures;       /* in a row, for back-off */
         struct snib__fault fault;
-        struct snib__reply last;   /* the latest BUSY */
+        struct snib__reply last; /* the latest BUSY */
         struct snib__list calls;
-        struct snib__list all;     /* link in core.holds */
-        struct snib__list dirty;   /* link in core.dirty */
+        struct snib__list all;   /* link in core.holds */
+        struct snib__list dirty; /* link in core.dirty */
         struct snib__tree_node by_owner;
         struct snib__tree_node by_wait;
         struct snib__timer timer;
 };
 
-/* A question about a lock that no hold stands behind: QUERY or FORCE. Caller's memory, zeroed, `op` and `deadline` set. */
+/* A question about a lock that no hold stands behind: QUERY or FORCE. Caller's memory, zeroed, `op` and `deadline` set.
+ */
 struct snib__ask {
-        struct snib__list link;  /* in core.asks */
+        struct snib__list link; /* in core.asks */
         struct snib__list dirty;
         struct snib__timer timer;
-        struct snib__op op;      /* op.name lives until the answer */
+        struct snib__op op; /* op.name lives until the answer */
         snib__ns deadline;
         void *owner_data;
         uint64_t cookie;
@@ -143,15 +150,15 @@ struct snib__ask {
         bool outstanding, submit, in_doubt, answered;
         snib__ns wake_at;
         int failures;
-        int result;              /* QUERY: 1 held, 0 free; FORCE: 1 ended a hold, 0 there was none; or a negative code */
+        int result; /* QUERY: 1 held, 0 free; FORCE: 1 ended a hold, 0 there was none; or a negative code */
         struct snib__fault fault;
         struct snib__reply reply;
 };
 
 struct snib__core_config {
-        bool queues;          /* the engine keeps a queue of waiters */
-        bool watches;         /* waiters must watch the name */
-        snib__ns op_timeout;  /* an answer that takes longer counts as unknown */
+        bool queues;         /* the engine keeps a queue of waiters */
+        bool watches;        /* waiters must watch the name */
+        snib__ns op_timeout; /* an answer that takes longer counts as unknown */
         uint64_t seed;
 };
 
@@ -161,8 +168,8 @@ struct snib__core {
         uint64_t cookies;
         uint64_t arrivals;
         bool link_up;
-        int outstanding;            /* requests without an answer: somebody must drive the engine */
-        struct snib__list holds;    /* all that are not IDLE */
+        int outstanding;         /* requests without an answer: somebody must drive the engine */
+        struct snib__list holds; /* all that are not IDLE */
         struct snib__list asks;
         struct snib__tree by_owner; /* holds that a second acquire of the same owner joins: by name, owner */
         struct snib__tree by_wait;  /* ASKING and WAITING holds: by name, arrival */
@@ -175,13 +182,13 @@ struct snib__core {
 };
 
 enum snib__effect_kind {
-        SNIB__EFFECT_LOST = 1, /* hold, with hold->loss: tell its callback and descriptor */
-        SNIB__EFFECT_ANSWER,   /* call */
+        SNIB__EFFECT_LOST = 1,   /* hold, with hold->loss: tell its callback and descriptor */
+        SNIB__EFFECT_ANSWER,     /* call */
         SNIB__EFFECT_ANSWER_ASK, /* ask */
-        SNIB__EFFECT_SUBMIT,   /* op, for hold or ask, with cookie and attempt */
-        SNIB__EFFECT_WATCH,    /* hold->name */
-        SNIB__EFFECT_UNWATCH,  /* hold->name */
-        SNIB__EFFECT_FREE      /* hold: the core is done with it; may be reused at once */
+        SNIB__EFFECT_SUBMIT,     /* op, for hold or ask, with cookie and attempt */
+        SNIB__EFFECT_WATCH,      /* hold->name */
+        SNIB__EFFECT_UNWATCH,    /* hold->name */
+        SNIB__EFFECT_FREE        /* hold: the core is done with it; may be reused at once */
 };
 
 struct snib__effect {
@@ -219,12 +226,16 @@ void snib__core_disown(struct snib__core *c, struct snib__hold *h, int reason, s
 
 void snib__core_ask(struct snib__core *c, struct snib__ask *ask, snib__ns now);
 
-/* Ends everything: calls and asks are answered with SNIB_ECLOSED, holds are lost (CLOSED) and released. Go on driving until c->holds is empty or patience ends. */
+/* Ends everything: calls and asks are answered with SNIB_ECLOSED, holds are lost (CLOSED) and released. Go on driving
+ * until c->holds is empty or patience ends. */
 void snib__core_close(struct snib__core *c, snib__ns now);
 
-/* What the engine said. `cookie` and `attempt` are those of the effect; an answer to an earlier use or attempt is dropped. */
-void snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt, const struct snib__reply *r, snib__ns now);
-void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt, const struct snib__reply *r, snib__ns now);
+/* What the engine said. `cookie` and `attempt` are those of the effect; an answer to an earlier use or attempt is
+ * dropped. */
+void snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
+                           const struct snib__reply *r, snib__ns now);
+void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
+                          const struct snib__reply *r, snib__ns now);
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now);
 void snib__core_watching(struct snib__core *c, struct snib__name name, snib__ns now);
 void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
@@ -238,8 +249,8 @@ snib__ns snib__core_deadline(const struct snib__core *c);
 /* The next effect; false: none. Pull until false after every call above. Losses come first, answers before requests. */
 bool snib__core_next(struct snib__core *c, struct snib__effect *ret);
 
-/* lease - margin: how long after sending a request its lease may be trusted. The margin covers 1000 ppm of clock drift between client and server both ways, and
- * the engine's millisecond granularity. */
+/* lease - margin: how long after sending a request its lease may be trusted. The margin covers 1000 ppm of clock drift
+ * between client and server both ways, and the engine's millisecond granularity. */
 snib__ns snib__lease_trusted(snib__ns lease);
 
 /* NULL, or the invariant that does not hold. Run after every step by tests and the simulator. */

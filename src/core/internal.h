@@ -3,15 +3,16 @@
 #define SNIB_CORE_INTERNAL_H
 
 /*
- * What the files of core/ share. One file per part of a hold's life: wait.c (asking and waiting), held.c (renewal and loss), release.c, ask.c
- * (questions without a hold); core.c dispatches events to them.
+ * What the files of core/ share. One file per part of a hold's life: wait.c (asking and waiting), held.c (renewal and
+ * loss), release.c, ask.c (questions without a hold); core.c dispatches events to them.
  */
 
 #include "base/assert.h"
 #include "base/seedbug.h"
 #include "core/core.h"
 
-/* The longest sleep of a waiter before it asks again without having been told of a change: the safety net under lost notifications. */
+/* The longest sleep of a waiter before it asks again without having been told of a change: the safety net under lost
+ * notifications. */
 #define SNIB__POLL_MAX SNIB__S
 /* Back-off after failures: doubles from the first to the second, with full jitter. */
 #define SNIB__BACKOFF_MIN (10 * SNIB__MS)

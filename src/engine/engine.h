@@ -3,21 +3,23 @@
 #define SNIB_ENGINE_ENGINE_H
 
 /*
- * The narrow interface between the runtime and an engine. An engine executes atomic steps on locks; it knows nothing of threads, waiting, re-entry,
- * renewal schedules or loss: these live in core.
+ * The narrow interface between the runtime and an engine. An engine executes atomic steps on locks; it knows nothing of
+ * threads, waiting, re-entry, renewal schedules or loss: these live in core.
  *
  * Contract:
- * - One thread at a time calls an engine (the runtime holds its lock). It never calls back. Only open() and close() may block for long; submit() and process() must
- *   not wait for anything but a disk write of ordinary length.
- * - submit() takes a request and answers nothing: every submitted request is completed exactly once by a later process(), with FAILED and a code
- *   if need be, also when the connection breaks (SNIB_EUNKNOWN if any byte of it may have left, SNIB_EUNREACHABLE if certainly none did) and also after close of
- *   the connection. It is legal for submit() to have done all the work already and to leave only the completion for process(); then interest() says "at once".
+ * - One thread at a time calls an engine (the runtime holds its lock). It never calls back. Only open() and close() may
+ * block for long; submit() and process() must not wait for anything but a disk write of ordinary length.
+ * - submit() takes a request and answers nothing: every submitted request is completed exactly once by a later
+ * process(), with FAILED and a code if need be, also when the connection breaks (SNIB_EUNKNOWN if any byte of it may
+ * have left, SNIB_EUNREACHABLE if certainly none did) and also after close of the connection. It is legal for submit()
+ * to have done all the work already and to leave only the completion for process(); then interest() says "at once".
  * - Requests submitted on one engine are executed in the order of submission, as long as the connection lasts.
- * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP and LINK_DOWN. A request submitted while
- *   it is down fails fast with SNIB_EUNREACHABLE.
+ * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP and LINK_DOWN. A
+ * request submitted while it is down fails fast with SNIB_EUNREACHABLE.
  * - An engine watches its own connection: an answer overdue for timeout_ms closes it (all in flight: SNIB_EUNKNOWN).
- * - watch(name) is counted: two watches need two unwatches. While a name is watched, every change that may let a waiter in yields CHANGED for that name, and
- *   WATCHING comes once each time the watch has (again) taken effect: whatever happened before it may have been missed, so the waiter must ask again.
+ * - watch(name) is counted: two watches need two unwatches. While a name is watched, every change that may let a waiter
+ * in yields CHANGED for that name, and WATCHING comes once each time the watch has (again) taken effect: whatever
+ * happened before it may have been missed, so the waiter must ask again.
  * - Time is a parameter. `now` is CLOCK_BOOTTIME.
  */
 
@@ -36,14 +38,14 @@ struct snib__tag {
 };
 
 enum snib__note_kind {
-        SNIB__NOTE_REPLY = 1,     /* a submitted request is complete: tag, reply */
-        SNIB__NOTE_CHANGED = 2,   /* a watched name changed: try again. `all`: every waiter may get in, else one */
-        SNIB__NOTE_WATCHING = 3,  /* a watch took effect: name */
-        SNIB__NOTE_GRANTED = 4,   /* the waiter with this id was made holder: it must confirm with ACQUIRE. name, id */
-        SNIB__NOTE_ENDED = 5,     /* the hold with this id was ended by somebody else: it must check with RENEW. name, id */
+        SNIB__NOTE_REPLY = 1,    /* a submitted request is complete: tag, reply */
+        SNIB__NOTE_CHANGED = 2,  /* a watched name changed: try again. `all`: every waiter may get in, else one */
+        SNIB__NOTE_WATCHING = 3, /* a watch took effect: name */
+        SNIB__NOTE_GRANTED = 4,  /* the waiter with this id was made holder: it must confirm with ACQUIRE. name, id */
+        SNIB__NOTE_ENDED = 5, /* the hold with this id was ended by somebody else: it must check with RENEW. name, id */
         SNIB__NOTE_LINK_UP = 6,   /* connected and ready to serve (again): check holds, retry what waits for it */
         SNIB__NOTE_LINK_DOWN = 7, /* disconnected or not yet connected: reply.error, reply.error_text say why */
-        SNIB__NOTE_LISTED = 8     /* one lock of a listing: tag, name, reply (INFO); ended by a REPLY with the same tag */
+        SNIB__NOTE_LISTED = 8 /* one lock of a listing: tag, name, reply (INFO); ended by a REPLY with the same tag */
 };
 
 struct snib__note {
@@ -67,45 +69,49 @@ struct snib__interest {
 };
 
 struct snib__engine_config {
-        struct snib__url *url;       /* lives during open() */
-        char uuid[37];               /* of this client: lower-case random v4, fresh after fork */
+        struct snib__url *url; /* lives during open() */
+        char uuid[37];         /* of this client: lower-case random v4, fresh after fork */
         struct snib__who who;
         int64_t timeout_ms;
-        uint64_t seed;               /* for jitter */
+        uint64_t seed; /* for jitter */
         void (*trace)(void *arg, const char *line);
         void *trace_arg;
 };
 
 /* Properties of the store that core adapts to (not the public bits). */
 enum snib__trait {
-        SNIB__TRAIT_QUEUE = 1,  /* ACQUIRE with enqueue leaves a place in a queue; the turn comes as GRANTED */
-        SNIB__TRAIT_WATCH = 2   /* waiters must watch() the name to hear of changes */
+        SNIB__TRAIT_QUEUE = 1, /* ACQUIRE with enqueue leaves a place in a queue; the turn comes as GRANTED */
+        SNIB__TRAIT_WATCH = 2  /* waiters must watch() the name to hear of changes */
 };
 
 struct snib__engine_ops {
         struct snib_engine_info info; /* the public description; caps are facts, proven by the conformance suite */
         unsigned traits;
-        const char *const *schemes;   /* NULL-terminated, as in the URL, without "://" or ":" */
+        const char *const *schemes; /* NULL-terminated, as in the URL, without "://" or ":" */
 
         /* Opens without waiting for the network: the first LINK_UP or LINK_DOWN tells. May block for local disks. */
-        int (*open)(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now, struct snib_error *err);
+        int (*open)(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now,
+                    struct snib_error *err);
         void (*submit)(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now);
         /* Starts a listing of all held locks; LISTED notes, then one REPLY with status INFO or FAILED. */
         void (*list)(struct snib__engine *e, struct snib__tag tag, snib__ns now);
         void (*watch)(struct snib__engine *e, struct snib__name name, snib__ns now);
         void (*unwatch)(struct snib__engine *e, struct snib__name name, snib__ns now);
         void (*interest)(struct snib__engine *e, snib__ns now, struct snib__interest *ret);
-        /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for with revents in `events`, or NULL: find out
-         * yourself. Notes are then taken one by one with next(). */
+        /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for with revents in
+         * `events`, or NULL: find out yourself. Notes are then taken one by one with next(). */
         void (*process)(struct snib__engine *e, const struct snib__interest *ready, snib__ns now);
-        /* Optional, NULL: submit(), watch() and list() send at once. Otherwise they may only gather bytes, and this sends them as far as that is possible
-         * without blocking; so does process(). The runtime calls it before it waits. */
+        /* Optional, NULL: submit(), watch() and list() send at once. Otherwise they may only gather bytes, and this
+         * sends them as far as that is possible without blocking; so does process(). The runtime calls it before it
+         * waits. */
         void (*flush)(struct snib__engine *e, snib__ns now);
         /* The next note, in the order of their happening. False: none left. */
         bool (*next)(struct snib__engine *e, struct snib__note *ret);
-        /* Sends what is buffered if that is possible at once, closes everything, frees. Nothing is completed any more. Blocks briefly. */
+        /* Sends what is buffered if that is possible at once, closes everything, frees. Nothing is completed any more.
+         * Blocks briefly. */
         void (*close)(struct snib__engine *e);
-        /* In a forked child: closes descriptors so that the parent's connection and liveness are untouched; frees nothing. Async-signal-safe. */
+        /* In a forked child: closes descriptors so that the parent's connection and liveness are untouched; frees
+         * nothing. Async-signal-safe. */
         void (*forked)(struct snib__engine *e);
 };
 
