@@ -54,8 +54,12 @@ int snib__mail_open(int dir_fd, const char *uuid, unsigned mode, int *ret_fd)
         struct sockaddr_un to;
         socklen_t size = address(&to, dir_fd, uuid);
 
+        if (fd < 0)
+                return -errno;
+        snib__mail_unlink(dir_fd,
+                          uuid); /* of a process that died with this uuid, if it is not as fresh as it should be */
         /* Who may see the socket is the directory's matter; who may write to it, its mode's. */
-        if (fd < 0 || bind(fd, (struct sockaddr *)&to, size) < 0 || chmod(to.sun_path, mode) < 0)
+        if (bind(fd, (struct sockaddr *)&to, size) < 0 || chmod(to.sun_path, mode) < 0)
                 return -errno;
         *ret_fd = TAKE_FD(fd);
         return 0;
