@@ -39,13 +39,12 @@ enum snib_lock_kind {
 
 /* Options of a lock. Zero means default everywhere. */
 struct snib_lock_options {
-        size_t size;     /* SNIB_LOCK_OPTIONS_INIT */
-        int kind;        /* enum snib_lock_kind */
-        size_t name_len; /* length of the name; 0: it ends at its NUL */
-        const char
-            *owner;       /* owner key for re-entry, at most 200 bytes; NULL: the calling thread is the owner. Copied */
-        int64_t lease_ms; /* default: the client's */
-        int fixed_lease;  /* 0: the watchdog renews every third of the lease; 1: the hold ends with the lease */
+        size_t size;         /* SNIB_LOCK_OPTIONS_INIT */
+        int kind;            /* enum snib_lock_kind */
+        size_t name_len;     /* length of the name; 0: it ends at its NUL */
+        const char *owner;   /* key for re-entry, at most 200 bytes; NULL: the calling thread is the owner. Copied */
+        int64_t lease_ms;    /* default: the client's */
+        int fixed_lease;     /* 0: the watchdog renews every third of the lease; 1: the hold ends with the lease */
         int64_t max_hold_ms; /* cap on the total hold; 0: none */
 };
 #define SNIB_LOCK_OPTIONS_INIT sizeof(struct snib_lock_options)
