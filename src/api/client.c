@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/client.h: opening, closing, and driving by an event loop. Checks and conversions only; what a client is stands in
- * runtime/client.h. Any thread.
+ * snib/client.h: opening, closing, and driving by an event loop. Checks and conversions only; what a client is stands
+ * in runtime/client.h. Any thread.
  */
 
 #include "api/internal.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib_engine_at(): the registry of engines, as the public struct, as much of it as the caller's headers know. Any thread.
+ * snib_engine_at(): the registry of engines, as the public struct, as much of it as the caller's headers know. Any
+ * thread.
  */
 
 #include "api/internal.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/error.h: the class, the text and the name of a code, all made from the one table in the header. Pure; any thread.
+ * snib/error.h: the class, the text and the name of a code, all made from the one table in the header. Pure; any
+ * thread.
  */
 
 #include <snib/error.h>

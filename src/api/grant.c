@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/grant.h: what a hold knows about itself, its loss, its release and renewal. Checks the arguments; the hold is the
- * runtime's. Any thread, but one at a time for a release.
+ * snib/grant.h: what a hold knows about itself, its loss, its release and renewal. Checks the arguments; the hold is
+ * the runtime's. Any thread, but one at a time for a release.
  */
 
 #include "api/internal.h"

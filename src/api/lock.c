@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/lock.h, but for the scope: checks names, options and owners, makes handles, and passes calls on to the runtime. No
- * waiting, no retry and no re-entry is decided here. Any thread.
+ * snib/lock.h, but for the scope: checks names, options and owners, makes handles, and passes calls on to the runtime.
+ * No waiting, no retry and no re-entry is decided here. Any thread.
  */
 
 #include "api/internal.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The scoped hold of SNIB_WITH_LOCK: built from the public calls only. A scope belongs to the block it stands in, and so
- * to one thread.
+ * The scoped hold of SNIB_WITH_LOCK: built from the public calls only. A scope belongs to the block it stands in, and
+ * so to one thread.
  */
 
 #include <snib/lock.h>

@@ -66,6 +66,10 @@ void snib__client_leave(struct snib_client *c)
 
 void snib__client_wake(struct snib_client *c, struct snib__wait *w)
 {
+        if (c->polling && c->baton.driver == &w->member) {
+                snib__drive_kick(c); /* another thread did what it polls for */
+                return;
+        }
         atomic_store_explicit(&w->word, 1, memory_order_release);
         if (!w->asleep)
                 return;
@@ -311,6 +315,7 @@ static void drain(struct snib_client *c)
         w.done = snib__list_empty(&c->core.holds);
         snib__drive_wait(c, &w);
         c->closer = NULL;
+        snib__drive_settle(c);
         snib__client_unlock(c);
         while (atomic_load(&c->inside) > 0)
                 snib__os_yield(); /* they have their answers and are on their way out */

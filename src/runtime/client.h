@@ -242,6 +242,8 @@ void snib__drive_wait(struct snib_client *c, struct snib__wait *w);
 void snib__drive_turn(struct snib_client *c, snib__ns until, struct pollfd *extra, int extras);
 /* To be called after any change by one who does not go on to drive: whoever must know, will. */
 void snib__drive_settle(struct snib_client *c);
+/* Ends the driver's poll. */
+void snib__drive_kick(struct snib_client *c);
 /* Something is under way that needs driving though nobody may be waiting for it. */
 bool snib__drive_urgent(const struct snib_client *c);
 /* When somebody has to act next if nothing happens. */

@@ -113,7 +113,7 @@ static bool covers(const struct snib__interest *polled, const struct snib__inter
         return true;
 }
 
-static void kick_driver(struct snib_client *c)
+void snib__drive_kick(struct snib_client *c)
 {
         if (c->baton.driver == &c->keeper.member) {
                 snib__keeper_kick(c);
@@ -132,7 +132,7 @@ static void settle_with_driver(struct snib_client *c)
         flush(c, now);
         wanted = interest_of(c, now);
         if (snib__min(snib__core_deadline(&c->core), wanted.deadline) < c->polled_until || !covers(&c->polled, &wanted))
-                kick_driver(c);
+                snib__drive_kick(c);
 }
 
 void snib__drive_settle(struct snib_client *c)

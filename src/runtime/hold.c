@@ -367,11 +367,10 @@ static void run_lost(struct snib_client *c, struct snib__event *event)
         arg = g->lost_arg;
         reason = g->hold.loss;
         g->lost = NULL; /* once */
-        g->in_callback = !g->freed && lost;
+        g->in_callback = true;
         snib__client_unlock(c);
-        if (!lost)
-                return;
-        lost(arg, g, reason);
+        if (lost)
+                lost(arg, g, reason);
         snib__client_lock(c);
         g->in_callback = false;
         if (g->freed)

@@ -97,10 +97,12 @@ struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock
 
 void snib__grant_free(struct snib_grant *g)
 {
-        snib__list_remove(&g->event.link);
         g->freed = true;
-        if (g->in_callback)
-                return; /* dispatch comes back here */
+        /* A paid-back grant wants no callback any more; but one that close ends is told of it first. */
+        if (!g->client->closing)
+                snib__list_remove(&g->event.link);
+        if (g->in_callback || snib__list_linked(&g->event.link))
+                return; /* the callback's end comes back here */
         snib__os_close(&g->loss_fd);
         give_back(&g->client->grants, &g->pooled);
 }
