@@ -62,7 +62,8 @@ struct snib__peer {
         struct snib__list idle;
         char uuid[SNIB__UUID_LENGTH + 1];
         int64_t slot;
-        int pidfd; /* -1: no notice of its death can be had, or it came */
+        int pidfd;   /* -1: no notice of its death can be had, or it came */
+        int tick_ms; /* then: how soon to look again */
 };
 
 struct snib__wait {

@@ -6,7 +6,9 @@
  *
  * A waiter is woken by a datagram. In case that cannot come, it looks by itself when the process before it ends
  * (pidfd), when the holder's lease is over, and, if that process cannot be watched (another PID namespace), every 100
- * ms. One thread at a time, the client's.
+ * ms, at first sooner: a process may be gone for its pidfd while its byte is still kept by one it shared descriptors
+ * with, which is about to end too (a supervisor that first ends what ran under the lock). One thread at a time, the
+ * client's.
  */
 
 #include "base/alloc.h"
@@ -116,6 +118,7 @@ static struct snib__peer *peer_get(struct snib__local *c, const struct snib__pee
         memcpy(p->uuid, row->uuid, sizeof(p->uuid));
         p->slot = row->slot;
         p->pidfd = -1;
+        p->tick_ms = 1;
         if (!same_process(c, row))
                 peer_watch(c, p, row);
         snib__tree_add(&c->peers, &p->node);
@@ -160,6 +163,16 @@ static snib__ns lease_over(struct snib__local *c, const struct snib__before *b)
                                      (snib__ns)snib__prng_below(&c->prng, (uint64_t)(spread * SNIB__MS)));
 }
 
+/* Of a process that cannot be watched: soon, then less and less often. */
+static snib__ns next_tick(struct snib__local *c, struct snib__peer *p)
+{
+        snib__ns tick = (p ? p->tick_ms : TICK_MS) * SNIB__MS;
+
+        if (p)
+                p->tick_ms = p->tick_ms * 2 < TICK_MS ? p->tick_ms * 2 : TICK_MS;
+        return tick + (snib__ns)snib__prng_below(&c->prng, (uint64_t)tick / 4);
+}
+
 static void watch_before(struct snib__local *c, struct snib__wait *w, const struct snib__before *b, snib__ns now)
 {
         snib__ns due = lease_over(c, b);
@@ -172,8 +185,7 @@ static void watch_before(struct snib__local *c, struct snib__wait *w, const stru
                         snib__list_append(&w->peer->waits, &w->of_peer);
         }
         if (b->known && (!w->peer || (w->peer->pidfd < 0 && !same_process(c, &b->peer))))
-                due = snib__min(due, snib__after(now, TICK_MS * SNIB__MS + (snib__ns)snib__prng_below(
-                                                                               &c->prng, TICK_MS * SNIB__MS / 4)));
+                due = snib__min(due, snib__after(now, next_tick(c, w->peer)));
         if (fresh && w->peer && !snib__live_test(c->store, b->peer.slot))
                 due = now; /* it died between the transaction and the pidfd */
         snib__wait_at(c, w, due);
