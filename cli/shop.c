@@ -124,7 +124,8 @@ static void open_doors(const char *url, int fd, int think_us, struct counters *c
                 pids[i] = fork();
                 if (pids[i] == 0) {
                         close(go[1]);
-                        worker(parent, url, go[0], fd, think_us, counters);
+                        /* Some think longer than others: half to one and a half times. */
+                        worker(parent, url, go[0], fd, think_us / 2 + think_us * i / SNIB__SHOP_WORKERS, counters);
                 }
         }
         int64_t start = snib__clock_boot();
