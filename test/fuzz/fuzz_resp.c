@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Fuzz target: any bytes as what a Redis server says, to the whole engine over connections in memory. The first byte of
+ * the input chooses what is in flight and how the bytes are cut; the rest goes to the commands connection up to a 0xff
+ * byte, then to the subscriptions. Beyond not crashing: every request is answered exactly once, with a status that
+ * belongs to its verb, and a note's name is one that was asked for.
+ */
+
+#include "base/assert.h"
+#include "engine/redis/redis.h"
+#include "../lib/memory_transport.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUESTS 6
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+__attribute__((weak)) void snib__assert_fail(const char *condition, const char *file, int line)
+{
+        (void)fprintf(stderr, "%s:%d: not true: %s\n", file, line, condition);
+        abort();
+}
+
+struct world {
+        struct memory_transport net;
+        struct snib__engine *engine;
+        snib__ns now;
+        unsigned asked, answers[REQUESTS + 1];
+};
+
+static void check_reply(struct world *w, const struct snib__note *n)
+{
+        static const unsigned allowed[] = {[SNIB__ACQUIRE] = 1 << SNIB__GRANTED | 1 << SNIB__BUSY,
+                                           [SNIB__RELEASE] = 1 << SNIB__RELEASED | 1 << SNIB__GONE,
+                                           [SNIB__RENEW] = 1 << SNIB__RENEWED | 1 << SNIB__GONE,
+                                           [SNIB__QUERY] = 1 << SNIB__INFO,
+                                           [SNIB__FORCE] = 1 << SNIB__INFO};
+        unsigned verb = (unsigned)n->tag.cookie;
+
+        snib__assert(n->tag.object == w && n->tag.attempt <= REQUESTS);
+        snib__assert(++w->answers[n->tag.attempt] == 1);
+        snib__assert(n->reply.status == SNIB__FAILED || (allowed[verb] & (1u << n->reply.status)));
+        if (n->reply.status == SNIB__FAILED)
+                snib__assert(n->reply.error < 0 && n->reply.error_text);
+        if (n->reply.status == SNIB__GRANTED)
+                snib__assert(n->reply.token > 0);
+        snib__assert(memchr(n->reply.holder.id.text, 0, SNIB__ID_MAX));
+}
+
+static void take_notes(struct world *w)
+{
+        struct snib__note n;
+
+        while (w->engine->ops->next(w->engine, &n)) {
+                if (n.kind == SNIB__NOTE_REPLY)
+                        check_reply(w, &n);
+                if (n.kind == SNIB__NOTE_CHANGED || n.kind == SNIB__NOTE_WATCHING)
+                        snib__assert(n.name.length == 4 && !memcmp(n.name.bytes, "name", 4));
+                if (n.kind == SNIB__NOTE_LISTED)
+                        snib__assert(n.name.length > 0 && n.reply.held);
+        }
+}
+
+static void turn(struct world *w)
+{
+        w->engine->ops->process(w->engine, NULL, w->now);
+        take_notes(w);
+}
+
+static void ask(struct world *w, unsigned choice)
+{
+        struct snib__op op = {.verb = (enum snib__verb)(1 + choice % 5),
+                              .fenced = choice & 8,
+                              .name = {"name", 4},
+                              .lease_ms = 30000,
+                              .token = choice & 16};
+        struct snib__tag tag = {.object = w, .cookie = 1 + choice % 5, .attempt = w->asked++};
+
+        strcpy(op.id.text, "00000001-0000-4000-8000-000000000000:1");
+        w->engine->ops->submit(w->engine, tag, &op, w->now);
+}
+
+static void start(struct world *w)
+{
+        struct snib__url url = {.scheme = "redis", .has_authority = true, .host = "memory"};
+        struct snib__engine_config config = {
+            .url = &url, .uuid = "00000001-0000-4000-8000-000000000000", .timeout_ms = 3000, .seed = 1};
+
+        w->now = SNIB__S;
+        snib__assert(snib__redis_open_with(&w->engine, &config, &memory_transport, &w->net, w->now, NULL) == 0);
+        w->engine->ops->watch(w->engine, (struct snib__name){"name", 4}, w->now);
+        turn(w);
+        memory_push(&w->net.conn[0], "+PONG\r\n", 7);
+        memory_push(&w->net.conn[1], "+PONG\r\n", 7);
+        turn(w);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        struct world world = {0}, *w = &world;
+        const uint8_t *other;
+        uint8_t choice;
+
+        if (!size)
+                return 0;
+        choice = *data++;
+        size--;
+        other = size ? memchr(data, 0xff, size) : NULL;
+        start(w);
+        for (unsigned i = 0; i < REQUESTS; i++)
+                ask(w, i ? choice + i : choice);
+        w->engine->ops->list(w->engine, (struct snib__tag){.object = w, .cookie = SNIB__QUERY, .attempt = REQUESTS},
+                             w->now);
+        w->net.conn[0].recv_max = w->net.conn[1].recv_max = choice >> 5;
+        memory_push(&w->net.conn[0], data, other ? (size_t)(other - data) : size);
+        if (other)
+                memory_push(&w->net.conn[1], other + 1, size - (size_t)(other + 1 - data));
+        for (int i = 0; i < 20; i++)
+                turn(w);
+        w->net.conn[0].end = w->net.conn[1].end = true;
+        for (int i = 0; i < 300 && w->net.conn[0].open; i++)
+                turn(w);
+        turn(w);
+        if (!w->net.conn[0].open || w->net.conn[0].in_at == w->net.conn[0].in_length)
+                for (unsigned i = 0; i <= REQUESTS; i++)
+                        snib__assert(w->answers[i] == 1 || w->net.conn[0].open);
+        w->engine->ops->close(w->engine);
+        memory_done(&w->net);
+        return 0;
+}
