@@ -181,6 +181,14 @@ static void refused(struct snib__core *c, struct snib__hold *h, const struct sni
         snib__wait_leave(c, h, now);
 }
 
+/* How long after the request a grant is worth having. */
+static snib__ns trusted(const struct snib__hold *h)
+{
+        snib__ns lease = snib__lease_trusted(h->lease);
+
+        return h->max_hold > 0 ? snib__min(lease, h->max_hold) : lease;
+}
+
 void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         static const struct snib__reply nonsense = {.status = SNIB__FAILED,
@@ -189,7 +197,7 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         static const struct snib__reply too_late = {.status = SNIB__FAILED,
                                                     .error = SNIB_ENOTREADY,
                                                     .error_text =
-                                                        "the engine answers more slowly than the lease lasts"};
+                                                        "the engine answers more slowly than the hold would last"};
 
         if (r->status == SNIB__BUSY) {
                 busy(c, h, r, now);
@@ -200,7 +208,7 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         } else if (r->status != SNIB__GRANTED || r->token <= 0) {
                 h->in_doubt = true;
                 refused(c, h, &nonsense, now);
-        } else if (!SNIB__BUG(deadline_from_reply) && h->sent_at + snib__lease_trusted(h->lease) <= now) {
+        } else if (!SNIB__BUG(deadline_from_reply) && h->sent_at + trusted(h) <= now) {
                 h->in_doubt = true; /* born dead: by now it may be somebody else's */
                 not_now(c, h, &too_late, now);
         } else {
