@@ -7,6 +7,8 @@
 #include "local_test.h"
 #include <sqlite3.h>
 
+int unwoken;
+
 const char *url_of(const char *dir, const char *options)
 {
         static char text[1400];
@@ -36,7 +38,7 @@ int64_t acquire_wait(struct pump *p, const char *name, struct snib__id id, int64
         struct pump_note note;
 
         while (r.status == SNIB__BUSY) {
-                (void)pump_try(p, SNIB__NOTE_GRANTED, 2000, &note);
+                unwoken += !pump_try(p, SNIB__NOTE_GRANTED, 2000, &note);
                 r = acquire(p, name, id, lease_ms);
         }
         if (r.status != SNIB__GRANTED)

@@ -22,7 +22,9 @@ const char *url_of(const char *dir, const char *options);
 
 struct snib__reply acquire(struct pump *p, const char *name, struct snib__id id, int64_t lease_ms);
 struct snib__reply release(struct pump *p, const char *name, struct snib__id id);
-/* Acquires, waiting in the queue for as long as it takes: the token. */
+/* Acquires, waiting in the queue for as long as it takes: the token. Asks again every two seconds, and counts that: a
+ * wake-up was lost. */
+extern int unwoken;
 int64_t acquire_wait(struct pump *p, const char *name, struct snib__id id, int64_t lease_ms);
 
 /* Opens and says how that ended; the text is in *err. Closes what did open. */

@@ -92,6 +92,7 @@ struct snib__local {
         int mail_fd;
         int event_fd;    /* the worker has put something into `done` */
         int epoll_fd;    /* of the two above and the peers' pidfds */
+        bool early;      /* mail came for a waiter that the worker may be about to report: look when it does */
         snib__ns polled; /* when the descriptors were last looked at */
         int64_t holds;   /* at least as many as are left to bury at close */
         struct snib__list notes, spent, spare, outstanding;

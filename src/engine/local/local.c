@@ -145,6 +145,8 @@ static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now
         if (item->op.verb == SNIB__ACQUIRE && reply->status == SNIB__BUSY &&
             item->before.standing == SNIB__STANDS_QUEUED) {
                 snib__wait_put(c, item, now);
+                if (c->early)
+                        snib__waits_all_at(c, now);
         } else if (item->op.verb == SNIB__ACQUIRE && reply->status != SNIB__FAILED) {
                 if (reply->status == SNIB__GRANTED && (item->new_hold || wait))
                         c->holds++;
@@ -379,12 +381,18 @@ static void collect_done(struct snib__local *c, snib__ns now)
                 snib__list_remove(&item->link);
                 complete(c, item, now);
         }
+        if (snib__list_empty(&c->outstanding))
+                c->early = false;
 }
 
 static void take_mail(struct snib__local *c, const struct snib__mail *mail, struct snib__name name, snib__ns now)
 {
         struct snib__wait *wait = snib__wait_find(c, &mail->id, name);
 
+        /* The worker has stored the waiter, and another process has granted it, before this thread was told that it
+         * waits. */
+        if (!wait && !snib__list_empty(&c->outstanding))
+                c->early = true;
         if (mail->kind == SNIB__MAIL_ENDED)
                 tell(c, SNIB__NOTE_ENDED, name, &mail->id);
         else if (wait && mail->kind == SNIB__MAIL_GRANTED)

@@ -138,11 +138,13 @@ bool snib__uuid_valid(const char *text);
 bool snib__gate_try(int fd, int64_t slot);
 bool snib__gate_wait(int fd, int64_t slot);
 void snib__gate_leave(int fd);
-/* Says in `text` who holds the gate of `s`, as far as can be found out. Takes store.lock if it is free. */
-void snib__gate_blame(struct snib__store *s, int64_t timeout_ms, char *text, size_t size);
+/* Says in `text` who holds the gate of `s`, as far as can be found out. */
+void snib__gate_blame(const struct snib__store *s, int64_t timeout_ms, char *text, size_t size);
 
 /* The liveness byte number `slot`. */
 bool snib__live_take(int fd, int64_t slot);
+/* Leaves the pid beside it. */
+void snib__live_sign(int fd, int64_t slot, int64_t pid, int64_t pid_namespace);
 bool snib__live_test(const struct snib__store *s, int64_t slot);
 /* Whether any client of another process or of this one is alive. */
 bool snib__live_any(const struct snib__store *s);
