@@ -264,6 +264,17 @@ static void F55_F144_missing_rights_are_named(void **state)
         assert_int_equal(with(p, SNIB__RENEW, "lock1", id).status, SNIB__RENEWED);
         assert_int_equal(with(p, SNIB__RELEASE, "lock1", id).status, SNIB__RELEASED);
         refused(with(p, SNIB__ACQUIRE, "other", pump_id(p)), SNIB_EPERM, "\"other\"");
+        /* No hold without a lease, whatever is missing. */
+        static const char *const needed[] = {"pexpire", "time", "hset", "hlen"};
+        for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+                char command[64];
+                snprintf(command, sizeof(command), "ACL SETUSER few -%s", needed[i]);
+                admin(command);
+                refused(with(p, SNIB__ACQUIRE, "lock1", pump_id(p)), SNIB_EPERM, "\"lock1\"");
+                assert_int_equal(redis_server_int(server, "EXISTS lock1"), 0);
+                snprintf(command, sizeof(command), "ACL SETUSER few +%s", needed[i]);
+                admin(command);
+        }
         /* Without the channel the release works all the same; the waiters poll. */
         admin("ACL SETUSER few resetchannels");
         id = pump_id(p);

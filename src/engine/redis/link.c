@@ -433,8 +433,10 @@ void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now
         if (l->state != LINK_HANDSHAKE && l->state != LINK_READY)
                 return;
         snib__link_flush(l);
-        if (revents || l->more || l->broken)
-                receive(l, revents > 0, now); /* a broken connection too: what the server said last may be the reason */
+        /* A broken connection too: what the server said last may be the reason. And before a deadline ends it: after a
+         * pause of this process the answer may have been here for long. */
+        if (revents || l->more || l->broken || now >= snib__link_deadline(l, true))
+                receive(l, revents > 0, now);
         if (l->conn && l->broken)
                 fail_text(l, now, SNIB_EUNREACHABLE, "the connection to the server broke");
         if (l->conn)

@@ -16,6 +16,9 @@ static const struct refusal refusals[] = {
     {"NOAUTH ", SNIB_EAUTH, true, "give the password in the URL or by ?password_file="},
     {"WRONGPASS ", SNIB_EAUTH, true, "check user and password"},
     {"NOPERM ", SNIB_EPERM, false, "grant the user what the server names"},
+    /* How Redis 7.0 words it when the command is called by a script; it does not say which. */
+    {"ERR The user executing the script can't run this command", SNIB_EPERM, false,
+     "grant the user every command of doc/design/redis.md"},
     {"READONLY ", SNIB_ENOTREADY, false, "it is a replica: connect to the primary"},
     {"LOADING ", SNIB_ENOTREADY, false, "it is loading its data: wait"},
     {"BUSY ", SNIB_ENOTREADY, false, "it is busy with a long script: wait, or SCRIPT KILL"},

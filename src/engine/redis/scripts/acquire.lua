@@ -6,22 +6,25 @@ local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
 end
-local status = 2
-if fields == 0 then
-  local set = redis.pcall('HSET', KEYS[1], ARGV[1], '1')
-  if type(set) == 'table' then
-    return set
-  end
-  status = 1
-elseif redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+if fields > 0 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   if fields > 1 then
     return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
   end
   return {0, redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]}
 end
+-- What may be refused for lack of rights comes before the first write, or undoes it: no hold without a lease.
+local now = redis.call('TIME')
+if fields == 0 then
+  local set = redis.pcall('HSET', KEYS[1], ARGV[1], '1')
+  if type(set) == 'table' then
+    return set
+  end
+end
 local renewed = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
 if type(renewed) == 'table' then
+  if fields == 0 then
+    redis.call('HDEL', KEYS[1], ARGV[1])
+  end
   return renewed
 end
-local now = redis.call('TIME')
-return {status, now[1] .. string.format('%06d', now[2])}
+return {fields == 0 and 1 or 2, now[1] .. string.format('%06d', now[2])}

@@ -47,6 +47,9 @@ if status == 1 then
 end
 local renewed = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
 if type(renewed) == 'table' then
+  if status == 1 then
+    redis.pcall('DEL', KEYS[1]) -- the user may not PEXPIRE: no lock is better than one without an end
+  end
   return renewed
 end
 return {status, token}
