@@ -533,10 +533,10 @@ static void after_fork_child(void)
                 struct snib__store *s = snib__container(l, struct snib__store, link);
                 snib__worker_after_fork(s->worker, true);
                 close_descriptors(s);
-                (void)pthread_mutex_init(&s->lock, NULL);
+                (void)pthread_mutex_unlock(&s->lock);
                 snib__list_append(&inherited, &s->link);
         }
-        (void)pthread_mutex_init(&registry_lock, NULL);
+        (void)pthread_mutex_unlock(&registry_lock);
 }
 
 /* Registered when the library is loaded, before any handler of a layer that calls this one: prepare handlers run last

@@ -338,11 +338,11 @@ void snib__worker_before_fork(struct snib__worker *w)
 
 void snib__worker_after_fork(struct snib__worker *w, bool child)
 {
-        if (!child) {
-                (void)pthread_mutex_unlock(&w->lock);
+        (void)pthread_mutex_unlock(&w->lock);
+        if (!child)
                 return;
-        }
-        (void)pthread_mutex_init(&w->lock, NULL);
+        /* Its thread is not in the child; who waited on these is gone as well, and would be waited for when they are
+         * destroyed. */
         (void)pthread_cond_init(&w->more, NULL);
         (void)pthread_cond_init(&w->finished, NULL);
         if (w->gate_fd >= 0)
