@@ -24,6 +24,7 @@
 
 struct report {
         int exit;
+        bool held;
         char id[SNIB__GUARD_ID];
         int64_t token;
         int64_t left_ms;
@@ -101,7 +102,7 @@ static int take(struct guardian *g)
         g->waiting = (struct waiting){
             .session = &g->session, .name = g->name, .signals = g->guard.signals, .err = SNIB_ERROR_INIT};
         exit = snib__waiting_acquire(&g->waiting, o->nonblock ? 0 : o->wait_ms);
-        if (exit)
+        if (!g->waiting.grant)
                 return exit;
         g->guard.session = &g->session;
         g->guard.grant = g->waiting.grant;
@@ -122,7 +123,8 @@ static void guardian(struct guardian *g, int report)
                 _exit(EXIT_FAILURE_OWN);
         g->guard.signals = snib__signals_open(&old);
         r.exit = take(g);
-        if (r.exit == EXIT_OK) {
+        r.held = r.exit == EXIT_OK && g->waiting.grant;
+        if (r.held) {
                 memcpy(r.id, g->id, sizeof(r.id));
                 r.token = snib_grant_token(g->guard.grant);
                 r.left_ms = snib_grant_left_ms(g->guard.grant);
@@ -131,9 +133,9 @@ static void guardian(struct guardian *g, int report)
         }
         bool told = write(REPORT_FD, &r, sizeof(r)) == (ssize_t)sizeof(r); /* SIGPIPE is blocked */
         close(REPORT_FD);
-        if (r.exit == EXIT_OK && !told)
+        if (r.held && !told)
                 kill(getpid(), SIGTERM); /* nobody knows of the grant: give it back */
-        if (r.exit == EXIT_OK)
+        if (r.held)
                 snib__guard_keep(&g->guard);
         else if (g->waiting.grant)
                 (void)snib_grant_release(g->waiting.grant, NULL);
@@ -214,7 +216,7 @@ int snib__cmd_acquire(const struct options *o, int argc, char **argv)
         close(ends[1]);
         if (!wait_report(ends[0], signals, pid, &r))
                 return snib__out_fail(EXIT_FAILURE_OWN, NULL, "the guardian was killed");
-        if (r.exit == EXIT_OK)
+        if (r.held)
                 print(o, g.name, &r);
         return r.exit;
 }

@@ -208,7 +208,7 @@ static int run_session(struct run *r, int64_t wait_ms)
         r->waiting = (struct waiting){
             .session = &r->session, .name = r->name, .signals = r->waiting.signals, .err = SNIB_ERROR_INIT};
         wrong = snib__waiting_acquire(&r->waiting, wait_ms);
-        return wrong ? wrong : run_held(r);
+        return r->waiting.grant ? run_held(r) : wrong;
 }
 
 int snib__run(const struct command *c, const struct options *o, int64_t wait_ms, int argc, char **argv)

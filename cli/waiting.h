@@ -36,7 +36,8 @@ struct waiting {
         struct snib_lock_info first;
 };
 
-/* 0 and w->grant is the caller's, or the exit code after a message. wait_ms as of snib_lock_acquire_async(). */
+/* w->grant is the caller's; or it is NULL, and the answer is the exit code after a message (0 is possible: -E 0).
+ * wait_ms as of snib_lock_acquire_async(). */
 int snib__waiting_acquire(struct waiting *w, int64_t wait_ms);
 
 /* Who holds, as text safe to print: "sleep (pid 8019)", "db2:backup[3121]". Answers `ret`. */
