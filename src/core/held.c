@@ -55,10 +55,19 @@ void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now)
                 snib__hold_submit(c, h, SNIB__ACQUIRE, now);
 }
 
+/* Asks for what is wanted next, now. A re-entry whose fate is unknown may have begun a new hold after an unnoticed
+ * loss; a renewal would find that one in order, only another acquire shows its token. */
+static void ask_next(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        bool acquire = h->in_doubt || snib__calls_want(h, SNIB__CALL_ACQUIRE);
+
+        snib__hold_submit(c, h, acquire ? SNIB__ACQUIRE : SNIB__RENEW, now);
+}
+
 void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         if (h->state == SNIB__HELD && !h->outstanding)
-                snib__hold_submit(c, h, SNIB__RENEW, now);
+                ask_next(c, h, now);
 }
 
 void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -100,12 +109,6 @@ static int reason_at_deadline(const struct snib__hold *h)
         return h->outstanding || h->fault.code < 0 ? SNIB_LOSS_UNREACHABLE : SNIB_LOSS_EXPIRED;
 }
 
-/* Asks for what is wanted next, now. */
-static void ask_next(struct snib__core *c, struct snib__hold *h, snib__ns now)
-{
-        snib__hold_submit(c, h, snib__calls_want(h, SNIB__CALL_ACQUIRE) ? SNIB__ACQUIRE : SNIB__RENEW, now);
-}
-
 void snib__held_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         if (now >= h->deadline)
@@ -129,6 +132,7 @@ static void failed(struct snib__core *c, struct snib__hold *h, const struct snib
 {
         snib__hold_blame(h, r);
         h->failures++;
+        h->in_doubt |= h->verb == SNIB__ACQUIRE && r->error == SNIB_EUNKNOWN;
         if (!snib__reply_passing(r)) {
                 h->refused = true;
                 snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
@@ -147,6 +151,7 @@ static void confirmed(struct snib__core *c, struct snib__hold *h, const struct s
                 return;
         }
         extend(c, h, now);
+        h->in_doubt &= r->status != SNIB__GRANTED;
         if (r->status == SNIB__GRANTED)
                 admit(c, h);
         else
