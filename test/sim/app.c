@@ -76,6 +76,7 @@ static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim
         snprintf(h->hold.who.host, sizeof(h->hold.who.host), "host%d", c->index);
         h->hold.who.pid = c->index;
         h->hold.fenced = !sim_chance(w, s->plain_share);
+        h->log->fenced = h->hold.fenced;
         h->hold.reentrant = !sim_chance(w, s->once_only_share);
         h->hold.keep = !sim_chance(w, s->fixed_share);
         h->hold.lease = sim_between(w, s->lease_min, s->lease_max) / SNIB__MS * SNIB__MS;

@@ -5,8 +5,8 @@
  * happened by now, before every event of the settled phase; what is left at the end. Names are those of
  * doc/design/sim.md.
  *
- * Weakened precisely where a mode promises nothing: a hold that ended because the server lost its data (or because its
- * lease clock stepped), or by force, may be believed in until its owner hears of it (S2);
+ * Weakened precisely where a mode promises nothing: a hold that ended because the server lost its data, or because its
+ * lease clock stepped, or by force, may be believed in until its owner hears of it (S2);
  * its writes are then refused by the resource because of their token (S1). Tokens may fall only if data was lost and
  * the wall clock went back (S3).
  */
@@ -18,6 +18,7 @@
 #include <string.h>
 
 /* The safety net's longest sleep with its jitter; core/internal.h: SNIB__POLL_MAX. */
+#define CLOCK_TOKENS(w) ((w)->options.store == SIM_BYTES) /* without fencing the token is the time of the acquire */
 #define POLL_MAX (SNIB__S + SNIB__S / 16)
 
 struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name)
@@ -49,20 +50,27 @@ bool sim_log_alive(const struct sim *w, const struct sim_log *log)
 
 /* ---- the server ---- */
 
+/* No promise covers this hold any more, until its client hears of it. */
+static void excuse(const struct sim *w, struct sim_log *log)
+{
+        log->stale = true;
+        log->stale_at = w->now;
+}
+
 static void hold_ended(struct sim *w, int actor, struct sim_seen *seen)
 {
         struct sim_log *log = sim_log_of(w, &seen->truth.id);
         snib__ns expiry = w->store->expiry(w, seen->truth.expires_ms);
 
         log->ended = true;
-        seen->free_since = w->now;
+        seen->free_since = snib__min(w->now, expiry);
         seen->free_by_expiry = expiry <= w->now;
         if (expiry <= w->now)
                 return;
         if (actor == log->client && log->release_sent)
                 log->ended_by_release = w->clients[actor].forces == 0; /* else it may have been its own force */
         else if (actor >= 0 && w->clients[actor].forces > 0)
-                log->stale_token = log->token;
+                excuse(w, log);
         else
                 sim_fail(w, SIM_UNSAFE, "S5", "#%d of client %d was ended by client %d", log->number, log->client,
                          actor);
@@ -108,6 +116,10 @@ void sim_check_server(struct sim *w, int actor)
                 struct sim_truth t;
 
                 w->store->truth(w, i, &t);
+                if (seen->truth.held && w->store->expiry(w, seen->truth.expires_ms) <= w->now) {
+                        hold_ended(w, actor, seen);
+                        seen->truth.held = false;
+                }
                 if (same_hold(&seen->truth, &t)) {
                         hold_went_on(w, actor, seen, &t);
                 } else {
@@ -129,7 +141,7 @@ void sim_check_data_lost(struct sim *w)
                         struct sim_log *log = sim_log_of(w, &seen->truth.id);
 
                         log->ended = true;
-                        log->stale_token = log->token;
+                        excuse(w, log);
                 }
                 seen->truth.held = false;
                 seen->free_since = w->now;
@@ -138,12 +150,24 @@ void sim_check_data_lost(struct sim *w)
         sim_check_tokens(w);
 }
 
+void sim_check_leases_cut(struct sim *w)
+{
+        for (int i = 0; i < SIM_NAMES; i++)
+                if (w->seen[i].truth.held)
+                        excuse(w, sim_log_of(w, &w->seen[i].truth.id));
+}
+
 void sim_check_tokens(struct sim *w)
 {
-        if (!w->data_lost || !w->stepped_back)
-                return;
-        for (int i = 0; i < SIM_NAMES; i++)
-                w->seen[i].last_token = w->seen[i].written_token = 0;
+        for (int i = 0; i < SIM_NAMES; i++) {
+                struct sim_seen *seen = &w->seen[i];
+
+                if (w->data_lost && w->stepped_back)
+                        seen->last_token = seen->written_token = 0;
+                else if (seen->written_token && w->stepped_back && CLOCK_TOKENS(w) &&
+                         !w->logs[seen->written_by]->fenced)
+                        seen->written_token = 0;
+        }
 }
 
 /* ---- the client ---- */
@@ -152,6 +176,8 @@ void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__ef
 {
         struct sim_hold *h = e->hold ? snib__container(e->hold, struct sim_hold, hold) : NULL;
 
+        if (h)
+                h->log->sent_at = w->now;
         if (e->op.verb == SNIB__FORCE)
                 c->forces++;
         if (h && e->op.verb == SNIB__RELEASE)
@@ -162,11 +188,14 @@ void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__ef
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d after releasing it", c->index, h->log->number);
 }
 
-/* The client is about to learn of the hold that its id has now: from here on it has no excuse. */
-void sim_check_heard(struct sim_hold *h, const struct snib__reply *r)
+/* What was asked after the excuse began is answered by the server as it is now: there is no excuse any more. */
+void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r)
 {
-        if (r->status == SNIB__GRANTED && r->token > h->log->stale_token)
-                h->log->stale_token = 0;
+        struct sim_log *log = h->log;
+
+        if (attempt == h->hold.attempt && log->sent_at > log->stale_at &&
+            (r->status == SNIB__GRANTED || r->status == SNIB__RENEWED))
+                log->stale = false;
 }
 
 static void check_released(struct sim *w, const struct snib__call *call, const struct sim_log *log)
@@ -197,14 +226,14 @@ static void write_to_resource(struct sim *w, struct sim_hold *h)
 {
         struct sim_seen *seen = &w->seen[h->name];
         int64_t token = h->hold.token;
-        bool excuse = h->log->stale_token != 0;
+        bool excused = h->log->stale;
 
-        if (token == 0 || (excuse && w->data_lost && w->stepped_back))
+        if ((excused && w->data_lost && w->stepped_back) || (!h->hold.fenced && w->stepped_back && CLOCK_TOKENS(w)))
                 return;
         if (token == seen->written_token && seen->written_by != h->log->number)
                 sim_fail(w, SIM_UNSAFE, "S1", "#%d and #%d share token %lld", seen->written_by, h->log->number,
                          (long long)token);
-        if (token < seen->written_token && !excuse)
+        if (token < seen->written_token && !excused)
                 sim_fail(w, SIM_UNSAFE, "S1", "#%d writes with token %lld after #%d wrote with %lld", h->log->number,
                          (long long)token, seen->written_by, (long long)seen->written_token);
         if (token > seen->written_token) {
@@ -219,7 +248,7 @@ static void check_belief(struct sim *w, struct sim_client *c, struct sim_hold *h
 
         if (c->running)
                 write_to_resource(w, h);
-        if (h->log->stale_token)
+        if (h->log->stale)
                 return;
         w->store->truth(w, h->name, &t);
         if (!t.held || !snib__id_equal(&t.id, &h->hold.id))

@@ -138,7 +138,7 @@ static void deliver_reply(struct sim *w, struct sim_client *c, const struct snib
         if (what == SIM_HOLD) {
                 struct sim_hold *h = n->tag.object;
 
-                sim_check_heard(h, &n->reply);
+                sim_check_heard(h, n->tag.attempt, &n->reply);
                 snib__core_reply_hold(&c->core, &h->hold, n->tag.cookie, n->tag.attempt, &n->reply, now);
         } else {
                 struct sim_ask *a = n->tag.object;

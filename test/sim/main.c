@@ -6,6 +6,7 @@
  *     sim --seeds A..B            run these seeds, stop at the first violation
  *     sim --replay SEED           one seed, with its options and a line per event
  *     sim --tap NAME --seeds A..B as one test, and that a seed says the same twice as another
+ *     ... --store 0|1|2           with this store in place of the drawn one
  *     sim --find-bugs N           (sim-seeded) every bug on purpose must be found by the seeds 1..N
  *     sim --bug NAME              (sim-seeded) with this bug switched on
  *
@@ -233,17 +234,22 @@ static bool read_range(const char *text, uint64_t *from, uint64_t *to)
 
 int main(int argc, char **argv)
 {
-        static const struct option options[] = {
-            {"seeds", required_argument, NULL, 's'}, {"replay", required_argument, NULL, 'r'},
-            {"bug", required_argument, NULL, 'b'},   {"find-bugs", required_argument, NULL, 'f'},
-            {"tap", required_argument, NULL, 't'},   {NULL, 0, NULL, 0}};
+        static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+                                                {"replay", required_argument, NULL, 'r'},
+                                                {"bug", required_argument, NULL, 'b'},
+                                                {"find-bugs", required_argument, NULL, 'f'},
+                                                {"tap", required_argument, NULL, 't'},
+                                                {"store", required_argument, NULL, 'S'},
+                                                {NULL, 0, NULL, 0}};
         uint64_t from = 0, to = 0, most = 0;
         const char *bug = NULL, *name = NULL;
         int o, mode = 0;
 
         program = argv[0];
         while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
-                if (o == 'b')
+                if (o == 'S')
+                        sim_only_store = atoi(optarg);
+                else if (o == 'b')
                         bug = optarg;
                 else if (o == 't')
                         name = optarg;

@@ -46,6 +46,7 @@ static void draw_faults(struct sim_options *o, struct snib__prng *p)
         o->restarts = mean(p, 3 * SNIB__S, 15 * SNIB__S);
         o->losses = below(p, 4) ? 0 : mean(p, 3 * SNIB__S, 15 * SNIB__S);
         o->steps = below(p, 4) ? 0 : mean(p, 3 * SNIB__S, 15 * SNIB__S);
+        o->split_share = share(p, 500);
         o->loss_share = share(p, 100);
         o->hostile_share = below(p, 3) ? 0 : share(p, 150);
         o->note_loss_share = share(p, 300);
@@ -76,7 +77,7 @@ void sim_options_draw(struct sim_options *ret, uint64_t seed)
         struct sim_options *o = ret;
 
         *o = (struct sim_options){.seed = seed};
-        o->store = (enum sim_store)below(p, SIM_STORES - 1);
+        o->store = (enum sim_store)below(p, SIM_STORES);
         o->clients = 2 + (int)below(p, SIM_CLIENTS - 1);
         o->owners = 1 + (int)below(p, SIM_OWNERS);
         o->names = below(p, 4) ? 1 : SIM_NAMES;
@@ -129,8 +130,8 @@ void sim_options_print(const struct sim_options *o)
         print_time("restarts", o->restarts);
         print_time("data_losses", o->losses);
         print_time("clock_steps", o->steps);
-        printf("\n  per mille: tail=%d loss=%d hostile=%d note_loss=%d note_dup=%d", o->tail_share, o->loss_share,
-               o->hostile_share, o->note_loss_share, o->note_dup_share);
+        printf("\n  per mille: tail=%d split=%d loss=%d hostile=%d note_loss=%d note_dup=%d", o->tail_share,
+               o->split_share, o->loss_share, o->hostile_share, o->note_loss_share, o->note_dup_share);
         printf(" max_hold=%d fixed=%d try=%d timed=%d not_reentrant=%d cancel=%d reenter=%d renew=%d query=%d force=%d "
                "not_fenced=%d share_owner=%d\n",
                o->max_hold_share, o->fixed_share, o->try_share, o->timed_share, o->once_only_share, o->cancel_share,

@@ -221,6 +221,11 @@ static void messages_cut(struct sim *w, struct sim_client *c, bool told)
         way->mute_up = way->mute_down = way->connection;
 }
 
+static void messages_heal(struct sim *w, struct sim_client *c)
+{
+        messages_cut(w, c, true);
+}
+
 static void messages_half_open(struct sim *w, struct sim_client *c)
 {
         struct sim_messages *s = sim_messages_of(w);
@@ -302,6 +307,7 @@ const struct sim_store_ops sim_messages = {.start = messages_start,
                                            .stop = messages_stop,
                                            .open = sim_simnet_open,
                                            .cut = messages_cut,
+                                           .heal = messages_heal,
                                            .half_open = messages_half_open,
                                            .vanish = messages_vanish,
                                            .restart = messages_restart,

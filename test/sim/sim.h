@@ -65,6 +65,7 @@ struct sim_options {
         int cancel_share, reenter_share, renew_share, query_share, force_share, plain_share;
         snib__ns cuts, half_opens, pauses, crashes, closes, restarts, losses, steps;
         snib__ns pause_max;
+        int split_share; /* pieces of a byte stream that are cut small */
         int loss_share, hostile_share, note_loss_share, note_dup_share;
 };
 
@@ -76,10 +77,12 @@ struct sim_log {
         int client;
         uint32_t incarnation;
         int name;
-        bool release_sent;   /* a RELEASE of this id was handed to the engine */
-        int64_t stale_token; /* of the hold that was ended by force or by a loss of data; 0 when its client knows */
-        bool installed;      /* the server made it holder once */
-        bool ended;          /* and ended that */
+        bool release_sent;          /* a RELEASE of this id was handed to the engine */
+        bool stale;                 /* ended by force or a loss of data, or cut short by a step of the server's clock */
+        snib__ns stale_at, sent_at; /* since when; when its latest request was sent */
+        bool fenced;
+        bool installed; /* the server made it holder once */
+        bool ended;     /* and ended that */
         bool ended_by_release;
         int told;          /* LOST effects */
         snib__ns freed_at; /* the client's core forgot it; 0: not yet */
@@ -163,6 +166,8 @@ struct sim_store_ops {
         void (*stop)(struct sim *w);
         void (*open)(struct sim *w, struct sim_client *c);
         void (*cut)(struct sim *w, struct sim_client *c, bool told);
+        /* Ends everything that may be silently broken, and says so to the client. */
+        void (*heal)(struct sim *w, struct sim_client *c);
         void (*half_open)(struct sim *w, struct sim_client *c);
         void (*vanish)(struct sim *w, struct sim_client *c); /* the process is gone: so are its connections */
         void (*restart)(struct sim *w, bool keep_data, snib__ns down);
@@ -185,6 +190,7 @@ struct sim {
         const struct sim_store_ops *store;
         void *store_data;
         int64_t server_ppm;
+        snib__ns back;                /* how much longer leases can be because the server's clock went back */
         bool data_lost, stepped_back; /* both: tokens may fall */
         struct sim_seen seen[SIM_NAMES];
 
@@ -213,6 +219,8 @@ struct sim {
 /* world.c */
 /* Runs one seed to its end; w is zero or was used before. */
 enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing);
+/* The store of every seed from here on, -1: as drawn. */
+extern int sim_only_store;
 void sim_done(struct sim *w);
 void *sim_alloc(struct sim *w, size_t size);
 void sim_at(struct sim *w, struct sim_event *e, snib__ns due);
@@ -265,10 +273,13 @@ bool sim_log_alive(const struct sim *w, const struct sim_log *log);
 void sim_check_server(struct sim *w, int actor);
 /* The server's data is gone. */
 void sim_check_data_lost(struct sim *w);
+/* All leases may end early from here on. */
+void sim_check_leases_cut(struct sim *w);
 /* Data was lost or the wall clock went back. */
 void sim_check_tokens(struct sim *w);
 void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__effect *e);
-void sim_check_heard(struct sim_hold *h, const struct snib__reply *r);
+/* The client is about to be told. */
+void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r);
 void sim_check_answer(struct sim *w, struct sim_client *c, const struct snib__call *call, const struct sim_hold *h);
 /* Before an event: what should have happened by now. */
 void sim_check_progress(struct sim *w);
@@ -277,7 +288,9 @@ void sim_check_beliefs(struct sim *w);
 /* Nothing may be left: at once of those that live, after a lease of anybody. */
 void sim_check_left(struct sim *w, bool of_anybody);
 
-/* simnet.c, server.c: the two stores of messages. */
+/* simnet.c, server.c */
 extern const struct sim_store_ops sim_messages;
+/* bytes.c */
+extern const struct sim_store_ops sim_bytes;
 
 #endif

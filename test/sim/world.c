@@ -25,6 +25,8 @@
 /* A seed with more events than this is stuck in a loop. */
 #define EVENTS_MAX 3000000
 
+int sim_only_store = -1;
+
 struct sim_chunk {
         struct sim_chunk *next;
         char bytes[CHUNK];
@@ -295,10 +297,10 @@ static void heal(struct sim *w, struct sim_event *e)
                 if (!c->alive)
                         sim_at(w, &c->restart, w->now + sim_between(w, 0, SNIB__S));
                 else if (o->cuts || o->restarts || o->losses || o->half_opens || o->loss_share)
-                        w->store->cut(w, c, true); /* what was lost silently on a connection stays lost on it */
+                        w->store->heal(w, c); /* what was lost silently on a connection stays lost on it */
         }
         w->phase.run = settle;
-        sim_at(w, &w->phase, w->now + 2 * o->lease_max + o->tail_max + 2 * CLAIM);
+        sim_at(w, &w->phase, w->now + 2 * o->lease_max + o->tail_max + 2 * CLAIM + w->back);
 }
 
 static bool all_idle(const struct sim *w)
@@ -326,7 +328,9 @@ static void start(struct sim *w, uint64_t seed, bool tracing)
         for (int i = 0; i < w->options.names; i++)
                 snprintf(w->names[i], sizeof(w->names[i]), "name%d", i);
         w->server_ppm = sim_between(w, -w->options.ppm, w->options.ppm);
-        w->store = &sim_messages;
+        if (sim_only_store >= 0)
+                w->options.store = (enum sim_store)sim_only_store;
+        w->store = w->options.store == SIM_BYTES ? &sim_bytes : &sim_messages;
         w->store->start(w);
         for (int i = 0; i < w->options.clients; i++) {
                 w->clients[i].index = i;
@@ -373,9 +377,8 @@ enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing)
         if (setjmp(crash) == 0) {
                 start(w, seed, tracing);
                 loop(w);
-        }
-        if (w->store && w->verdict != SIM_CRASHED)
                 w->store->stop(w);
+        }
         running = NULL;
         return w->verdict;
 }
