@@ -5,7 +5,7 @@
 usage: embed.py OUTPUT SCRIPT.lua...
 
 Comment lines, empty lines and indentation stay behind: the text travels to every server once per connection. The output is the same
-for the same input. The table is in the order of the arguments; the enum in script.h must agree, which the names assert at start of the tests.
+for the same input. The table is in the order of the arguments; the enum in script.h must agree, which a test checks.
 """
 import hashlib
 import os

@@ -7,9 +7,9 @@
  * belongs to its verb, and a note's name is one that was asked for.
  */
 
+#include "../lib/memory_transport.h"
 #include "base/assert.h"
 #include "engine/redis/redis.h"
-#include "../lib/memory_transport.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static void ask(struct world *w, unsigned choice)
                               .token = choice & 16};
         struct snib__tag tag = {.object = w, .cookie = 1 + choice % 5, .attempt = w->asked++};
 
-        strcpy(op.id.text, "00000001-0000-4000-8000-000000000000:1");
+        snprintf(op.id.text, sizeof(op.id.text), "00000001-0000-4000-8000-000000000000:1");
         w->engine->ops->submit(w->engine, tag, &op, w->now);
 }
 

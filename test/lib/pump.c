@@ -99,7 +99,8 @@ void pump_close(struct pump *p)
 {
         if (!p)
                 return;
-        p->engine->ops->close(p->engine);
+        if (p->engine)
+                p->engine->ops->close(p->engine);
         free(p);
 }
 

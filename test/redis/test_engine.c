@@ -5,6 +5,7 @@
  * Redisson reads and writes. One server for all of it, flushed before each test. The faults are in test_faults.c.
  */
 
+#include "engine/redis/script.h"
 #include "pump.h"
 #include "redis_server.h"
 #include <inttypes.h>
@@ -342,7 +343,7 @@ static void list_tells_locks_only(void **state)
         a->engine->ops->list(a->engine, (struct snib__tag){.object = a, .cookie = 7, .attempt = 99999}, pump_now());
         assert_int_equal(pump_answer(a, 99999).status, SNIB__INFO);
         while (pump_try(a, SNIB__NOTE_LISTED, 0, &n)) {
-                int i = atoi(n.name + 4);
+                int i = (int)strtol(n.name + 4, NULL, 10);
                 assert_memory_equal(n.name, "lock", 4);
                 assert_true(i >= 0 && i < 250);
                 assert_int_equal(n.note.tag.attempt, 99999);
@@ -522,6 +523,21 @@ static void a_database_is_selected(void **state)
         pump_close(p);
 }
 
+static void scripts_are_what_the_server_knows_them_by(void **state)
+{
+        static const char *const names[SNIB__SCRIPTS] = {
+            [SNIB__SCRIPT_ACQUIRE] = "acquire", [SNIB__SCRIPT_ACQUIRE_FENCED] = "acquire_fenced",
+            [SNIB__SCRIPT_RELEASE] = "release", [SNIB__SCRIPT_RENEW] = "renew",
+            [SNIB__SCRIPT_FORCE] = "force",     [SNIB__SCRIPT_QUERY] = "query"};
+
+        (void)state;
+        for (int i = 0; i < SNIB__SCRIPTS; i++) {
+                assert_string_equal(snib__redis_scripts[i].name, names[i]);
+                assert_int_equal(snib__redis_scripts[i].length, strlen(snib__redis_scripts[i].text));
+                assert_text(snib__redis_scripts[i].sha1, "SCRIPT LOAD %s", snib__redis_scripts[i].text);
+        }
+}
+
 static void many_requests_keep_their_order(void **state)
 {
         struct snib__op op;
@@ -566,6 +582,7 @@ int main(void)
             TEST(the_record_of_a_client_comes_and_goes),
             TEST(bad_urls_are_refused),
             TEST(a_database_is_selected),
+            TEST(scripts_are_what_the_server_knows_them_by),
             TEST(many_requests_keep_their_order),
         };
         const char *why = redis_server_unavailable();

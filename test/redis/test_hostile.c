@@ -6,6 +6,7 @@
  * unknown; the connection is closed; memory stays small.
  */
 
+#include "base/alloc.h"
 #include "memory_transport.h"
 #include "pump.h"
 #include <errno.h>
@@ -162,7 +163,7 @@ static void F135_a_long_reply_is_refused(void **state)
 
         (void)state;
         assert_non_null(piece);
-        n = (size_t)sprintf(piece, "$%d\r\n", 1 << 20);
+        n = (size_t)snprintf(piece, 32, "$%d\r\n", 1 << 20);
         memset(piece + n, 'x', 1 << 20);
         memcpy(piece + n + (1 << 20), "\r\n", 3);
         char *all = repeat("*20\r\n", piece, 20, &length);
@@ -542,6 +543,68 @@ static void F57_only_the_first_word_of_an_error_counts(void **state)
         }
 }
 
+/* One life of an engine with a bit of everything. True if it could be opened. */
+static bool a_life(unsigned *ret_answers)
+{
+        static const char *const answers[] = {"*2\r\n:1\r\n$16\r\n1700000000000000\r\n",
+                                              "*3\r\n:0\r\n:500\r\n$38\r\n00000002-0000-4000-8000-000000000000:7\r\n",
+                                              "*1\r\n:1\r\n"};
+        static const enum snib__verb verbs[] = {SNIB__ACQUIRE, SNIB__ACQUIRE, SNIB__RELEASE};
+        struct snib__engine_config config;
+        struct snib__note n;
+        struct snib__engine *e;
+        int r;
+
+        pump_config(&config, "redis://memory", 1);
+        r = snib__redis_open_with(&e, &config, &memory_transport, &net, now, NULL);
+        pump_config_done(&config);
+        if (r < 0)
+                return false;
+        p->engine = e;
+        for (int i = 0; i < 3; i++) {
+                watch_it();
+                say(commands, "+PONG\r\n");
+                turn();
+                say(subscriptions, "*3\r\n$9\r\nsubscribe\r\n" CHANNEL ":1\r\n");
+                ask(verbs[i]);
+                say(commands, answers[i]);
+                e->ops->list(e, (struct snib__tag){.object = p}, now);
+                turn();
+                commands->end = subscriptions->end = true;
+                turn();
+                turn();
+                while (next(&n))
+                        *ret_answers += n.kind == SNIB__NOTE_REPLY;
+                now += 10 * SNIB__S;
+        }
+        e->ops->close(e);
+        p->engine = NULL;
+        return true;
+}
+
+static void F111_every_allocation_fails_once(void **state)
+{
+        uint64_t before = 0, used = 1;
+
+        (void)state;
+        p->engine->ops->close(p->engine);
+        p->engine = NULL;
+        for (uint64_t n = 0; n <= used; n++) {
+                unsigned answers = 0;
+                bool opened;
+
+                before = snib__alloc_count;
+                snib__alloc_fail_at = n ? before + n : 0; /* the first life counts */
+                opened = a_life(&answers);
+                if (!n)
+                        used = snib__alloc_count - before;
+                assert_true(opened || n == 1);
+                assert_int_equal(answers, opened ? 6 : 0);
+        }
+        snib__alloc_fail_at = 0;
+        assert_true(used > 10);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_up, close_down)
 
 int main(void)
@@ -566,6 +629,7 @@ int main(void)
             TEST(F29_a_lost_subscription_comes_back),
             TEST(F19_silence_is_broken_by_a_heartbeat),
             TEST(F51_a_forgotten_script_goes_by_text_once),
+            TEST(F111_every_allocation_fails_once),
             TEST(F57_only_the_first_word_of_an_error_counts),
         };
 

@@ -335,11 +335,13 @@ static void recycle(struct redis *r)
         snib__watch_sweep(r);
 }
 
-/* What the last turn told has been taken by now. */
+/* When all that the last turn told has been taken. */
 static void go_on_listing(struct redis *r, snib__ns now)
 {
         struct snib__list *next;
 
+        if (!snib__list_empty(&r->notes))
+                return;
         for (struct snib__list *it = r->listings.next; it != &r->listings; it = next) {
                 struct listing *l = snib__container(it, struct listing, link);
                 next = it->next;

@@ -181,7 +181,7 @@ bool snib__who_reply(struct redis *r, const struct snib__id *id, const struct sn
         if (v->type == SNIB__RESP_STRING)
                 parse_record(snib__resp_text(r->commands.resp, v), &who);
         else if (v->type == SNIB__RESP_NIL)
-                strcpy(who.label, "redisson");
+                snprintf(who.label, sizeof(who.label), "redisson");
         *ret = who;
         if (!snib__who_uuid(id, uuid))
                 return true;
