@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command share: running it, a private Redis, the beating child, TAP. Standard library only."""
+
+import concurrent.futures
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SNIB = os.environ["SNIB_EXE"]
+CHILD = os.environ.get("SNIB_TEST_CHILD", "")
+LIMIT = 30  # seconds: longest any one process may take
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def boot_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def die_with_parent():
+    LIBC.prctl(1, signal.SIGKILL)
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SNIB_") and k not in ("NO_COLOR", "TERM")}
+    env.update(TERM="dumb", LANG="C.UTF-8")
+    env.update({k: v for k, v in more.items() if v is not None})
+    return env
+
+
+def start(*args, **options):
+    """A running snib. Its stderr and stdout are pipes of text."""
+    env = environment(**options.pop("env", {}))
+    options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.Popen([SNIB, *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            preexec_fn=options.pop("preexec", die_with_parent), **options)
+
+
+class Done:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape")
+
+    def __repr__(self):
+        return f"exit {self.code}\nstdout: {self.out}\nstderr: {self.err}"
+
+
+def finish(process, limit=LIMIT):
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"hangs: {process.args}\n{err!r}") from None
+    return Done(process.returncode, out, err)
+
+
+def run(*args, limit=LIMIT, input=None, **options):
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+        process = start(*args, **options)
+        process.stdin.write(input)
+        process.stdin.close()
+        process.stdin = None
+        return finish(process, limit)
+    return finish(start(*args, **options), limit)
+
+
+def equal(got, want, about=""):
+    assert got == want, f"{about}: got {got!r}, want {want!r}"
+
+
+def until(condition, what, limit=LIMIT):
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.002)  # the event is in another process that tells nobody
+    raise AssertionError(f"never happened: {what}")
+
+
+class Beats:
+    """The file the beating child writes to. Slots: 0 the command under test, 1 who comes after, 2 who was before."""
+
+    def __init__(self, directory):
+        fd, self.path = tempfile.mkstemp(dir=directory)
+        os.write(fd, bytes(24 * 4))
+        os.close(fd)
+
+    def read(self, slot):
+        with open(self.path, "rb") as f:
+            f.seek(24 * slot)
+            return struct.unpack("qqq", f.read(24))
+
+    def first(self, slot):
+        return self.read(slot)[0]
+
+    def last(self, slot):
+        return self.read(slot)[1]
+
+    def command(self, slot, kind, ms):
+        return [CHILD, self.path, str(slot), kind, str(ms)]
+
+    def wait_first(self, slot):
+        return until(lambda: self.first(slot), f"first beat of {slot}")
+
+
+def find_redis():
+    given = os.environ.get("SNIB_REDIS_SERVER")
+    if given:
+        return given
+    path = os.environ.get("PATH", "") + ":/usr/bin:/usr/sbin"
+    for name in ("redis-server", "valkey-server", "redis-check-rdb"):
+        found = shutil.which(name, path=path)
+        if found:
+            return found
+    return None
+
+
+class Redis:
+    """A private server on a unix socket."""
+
+    def __init__(self, directory, *more):
+        self.directory = tempfile.mkdtemp(dir=directory)
+        self.socket = self.directory + "/s"
+        self.url = "redis+unix://" + self.socket
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", self.directory, "--logfile",
+             self.directory + "/log", *more], executable=find_redis(), preexec_fn=die_with_parent,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until(lambda: self.answers(), "redis answers")
+
+    def answers(self):
+        try:
+            return self.command("PING")[:1] in (b"+", b"-")
+        except OSError:
+            return False
+
+    def command(self, *words):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(LIMIT)
+            s.connect(self.socket)
+            words = [w.encode() if isinstance(w, str) else w for w in words]
+            s.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+            return s.recv(65536)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Tap:
+    """Cases run side by side (most of them wait), results come out in order."""
+
+    def __init__(self):
+        self.cases = []
+        self.directory = tempfile.mkdtemp(prefix="snib-cli-")
+        os.environ["XDG_RUNTIME_DIR"] = self.directory
+        self.redis_server = Redis(self.directory) if find_redis() else None
+
+    def local(self):
+        return f"local:{self.directory}/locks"
+
+    def engines(self):
+        """(name, URL or None) of every engine; None: to be skipped."""
+        return [("local", self.local()), ("redis", self.redis_server.url if self.redis_server else None)]
+
+    def add(self, name, function, *args, skip=None):
+        self.cases.append((name, function, args, skip))
+
+    def skip_without_redis(self):
+        return None if self.redis_server else "no redis-server, valkey-server or redis-check-rdb is installed"
+
+    @staticmethod
+    def one(case):
+        name, function, args, skip = case
+        if skip:
+            return True, f"{name} # SKIP {skip}", ""
+        try:
+            function(*args)
+            return True, name, ""
+        except Exception:  # whatever it is, it is a failure of this case and not of the others
+            return False, name, traceback.format_exc()
+
+    def main(self, workers=8):
+        failed = 0
+        try:
+            with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+                for n, (ok, text, trace) in enumerate(pool.map(self.one, self.cases), 1):
+                    failed += not ok
+                    print(f"{'ok' if ok else 'not ok'} {n} - {text}", flush=True)
+                    for line in trace.splitlines():
+                        print("# " + line)
+            print(f"1..{len(self.cases)}")
+        finally:
+            if self.redis_server:
+                self.redis_server.end()
+            shutil.rmtree(self.directory, ignore_errors=True)
+        sys.exit(1 if failed else 0)
+
+
+def lines(text):
+    """Every line as JSON of our schema."""
+    objects = [json.loads(line) for line in text.splitlines()]
+    for o in objects:
+        assert o["schema"] == 1, o
+    return objects
