@@ -30,7 +30,7 @@
 
 static const char *path_in(const char *dir, const char *name)
 {
-        static char text[8][1200];
+        static char text[8][2600];
         static int next;
 
         next = (next + 1) % 8;
@@ -97,7 +97,7 @@ static void F146_symbolic_links_are_refused(void **state)
                 refused(url_of(real, ""), SNIB_EPERM, "symbolic link");
                 assert_int_equal(unlink(path_in(real, names[i])), 0);
         }
-        assert_int_equal(symlink(path_in(dir, "target"), path_in(path_in(dir, "real"), "snib.db-wal")), 0);
+        assert_int_equal(symlink(path_in(dir, "target"), path_in(dir, "real/snib.db-wal")), 0);
         struct snib_error err;
         assert_true(try_open(url_of(path_in(dir, "real"), ""), 9, &err) < 0);
         assert_int_not_equal(access(path_in(dir, "target"), F_OK), 0);
@@ -168,7 +168,8 @@ static void long_paths_work(void **state)
 
         snprintf(dir, sizeof(dir), "%s", tmp_dir());
         while (strlen(dir) < 380) {
-                strcat(dir, "/a-directory-with-a-name-of-some-length");
+                size_t n = strlen(dir);
+                snprintf(dir + n, sizeof(dir) - n, "/a-directory-with-a-name-of-some-length");
                 assert_int_equal(mkdir(dir, 0700), 0);
         }
         a = pump_connect(url_of(dir, ""), 1);
