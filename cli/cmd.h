@@ -2,9 +2,12 @@
 #ifndef SNIB_CLI_CMD_H
 #define SNIB_CLI_CMD_H
 
+/*
+ * One function a command, as struct command wants them: given what follows the options, it answers the exit code.
+ */
+
 #include "opt.h"
 
-/* One function a command, as struct command wants them. */
 int snib__cmd_run(const struct options *o, int argc, char **argv);
 int snib__cmd_try(const struct options *o, int argc, char **argv);
 int snib__cmd_acquire(const struct options *o, int argc, char **argv);

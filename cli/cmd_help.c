@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* snib help: the commands, or one command's options. */
+/*
+ * snib help: the commands, or one command's options. Knows neither: both come from the tables in main.c and opt.c.
+ */
 
 #include "cmd.h"
 #include "exit.h"

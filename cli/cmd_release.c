@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* snib release: the second of two steps. */
+/*
+ * snib release: the second of two steps. It asks the guardian (guard.c), which does it; this process never opens a
+ * client. Main thread only.
+ */
 
 #include "cmd.h"
 #include "exit.h"

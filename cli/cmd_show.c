@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* snib show: everything known about one lock. */
+/*
+ * snib show: what is known about one lock, by one question to the engine. Changes nothing; a free lock is an answer,
+ * not a failure. Main thread only.
+ */
 
 #include "cmd.h"
 #include "exit.h"

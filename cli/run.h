@@ -2,6 +2,10 @@
 #ifndef SNIB_CLI_RUN_H
 #define SNIB_CLI_RUN_H
 
+/*
+ * Running a command under a lock: what `run` and `try` share.
+ */
+
 #include "opt.h"
 
 /* What `run` and `try` do: acquire within wait_ms, run the command, release. Answers the exit code. */

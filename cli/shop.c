@@ -29,7 +29,7 @@ static int read_stock(int fd)
 {
         char text[16] = "";
 
-        return pread(fd, text, sizeof(text) - 1, 0) > 0 ? atoi(text) : 0;
+        return pread(fd, text, sizeof(text) - 1, 0) > 0 ? (int)strtol(text, NULL, 10) : 0; /* we wrote it */
 }
 
 /* Always as many bytes, in place: a reader sees one number or the other, never half a file. */

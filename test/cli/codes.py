@@ -307,7 +307,7 @@ def help_matches(command):
             assert "is not known" not in err, (name, err)
 
 
-def nobody_reads(url):
+def F109_nobody_reads(url):
     """A closed stderr and a closed stdout must not end the hold."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -321,7 +321,7 @@ def nobody_reads(url):
 
 
 EACH = [codes_of_the_command, busy, interrupted_while_waiting, lost_after, max_hold, fixed_lease, json_everywhere, json_of_bytes,
-        force_release, waiting_line, waiting_without_a_terminal, nobody_reads]
+        force_release, waiting_line, waiting_without_a_terminal, F109_nobody_reads]
 for engine, engine_url in tap.engines():
     for test in EACH:
         tap.add(f"{test.__name__} {engine}", test, engine_url, skip=None if engine_url else tap.skip_without_redis())

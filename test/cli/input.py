@@ -85,7 +85,7 @@ def configuration():
         assert "SNIB_URL" in done.err and "p4ssw0rd" not in done.err, done
 
 
-def secrets():
+def F143_the_password_is_in_no_output():
     """A password in the URL is in no output, whatever is wrong."""
     for where in ("redis://user:p4ssw0rd@127.0.0.1:1", "redis://:p4ssw0rd@host:99999", "redis://user:p4ssw0rd@127.0.0.1:1/x?y",
                   "nonsense://user:p4ssw0rd@h", "redis+unix://:p4ssw0rd@/nonexistent", "redis://user:p4ssw0rd@"):
@@ -95,9 +95,9 @@ def secrets():
             assert "p4ssw0rd" not in done.out + done.err, done
 
 
-def names_that_look_like_something_else():
+def F62_F141_names_that_look_like_something_else(url):
     for name in ("-n", "--", "a b", "'; drop table lock; --", "../../x", "{a}{b}", "%s%n", "x" * 1000, "ü" * 500, "*", "\n"):
-        done = run("run", "-u", LOCAL, "--", name, "sh", "-c", 'printf %s "$SNIB_NAME"')
+        done = run("run", "-u", url, "--", name, "sh", "-c", 'printf %s "$SNIB_NAME"')
         equal((done.code, done.out), (0, name), repr(done))
 
 
@@ -136,8 +136,11 @@ def key_of_another_type():
 
 for case_name, case_arguments, case_code, case_names in TABLE:
     tap.add(case_name, bad, case_arguments, case_code, case_names)
-for test in (configuration, secrets, names_that_look_like_something_else, options_end_at_the_name, place_not_writable):
+for test in (configuration, F143_the_password_is_in_no_output, options_end_at_the_name, place_not_writable):
     tap.add(test.__name__, test)
+for engine, engine_url in tap.engines():
+    tap.add(f"F62_F141_names_that_look_like_something_else {engine}", F62_F141_names_that_look_like_something_else, engine_url,
+            skip=None if engine_url else tap.skip_without_redis())
 tap.add("place_of_another_user", place_of_another_user, skip=None if os.geteuid() == 0 else "only root can give a directory away")
 tap.add("key_of_another_type", key_of_another_type, skip=tap.skip_without_redis())
 tap.main(workers=4)
