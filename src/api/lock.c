@@ -113,7 +113,7 @@ int snib_lock_new(snib_client *client, const char *name, const struct snib_lock_
                   struct snib_error *err)
 {
         struct snib_lock_options o;
-        size_t length;
+        size_t length = 0;
         int r;
 
         if (!client)
@@ -146,7 +146,8 @@ void snib_lock_free(snib_lock *lock)
 {
         if (!lock)
                 return;
-        if (lock->client && snib__alive(lock->client, NULL) == 0)
+        /* Usually nothing waits, and then the client is not touched: it may be closed already. */
+        if (!snib__list_empty(&lock->waits) && snib__alive(lock->client, NULL) == 0)
                 snib__lock_detach(lock);
         free(lock->name);
         free(lock->owner);
