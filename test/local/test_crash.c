@@ -110,7 +110,7 @@ static void F133_kill_9_of_the_holder_lets_the_waiter_in_at_once(void **state)
                 pump_close(p);
                 proc_kill(&h, SIGKILL);
         }
-        print_message("longest after kill -9: %lld ms\n", (long long)worst);
+        print_message("# longest after kill -9: %lld ms\n", (long long)worst);
 }
 
 /* Nobody waited while it died: whoever comes next finds it dead. */
@@ -238,7 +238,8 @@ static void a_crowd_excludes_itself(void **state)
                 proc_say(&p[i], 'g');
         for (int i = 0; i < CROWD; i++)
                 assert_int_equal(proc_wait(&p[i], 60000), 0);
-        print_message("%d grants to %d processes in %lld ms\n", CROWD * 50, CROWD, (long long)(wait_now_ms() - begun));
+        print_message("# %d grants to %d processes in %lld ms\n", CROWD * 50, CROWD,
+                      (long long)(wait_now_ms() - begun));
         assert_int_equal(shared->violations, 0);
         assert_int_equal(shared->unwoken, 0);
         assert_int_equal(shared->count, CROWD * 50);
@@ -281,7 +282,7 @@ static void F133_random_kills_break_nothing(void **state)
                 shared->killed[number[i]] = true;
                 proc_kill(&p[i], SIGKILL);
         }
-        print_message("%lld kills, %lld grants\n", (long long)kills, (long long)shared->grants);
+        print_message("# %lld kills, %lld grants\n", (long long)kills, (long long)shared->grants);
         assert_int_equal(shared->violations, 0);
         assert_int_equal(stuck, 0);
         assert_int_equal(ask_sql(dir, "SELECT integrity_check='ok' FROM pragma_integrity_check"), 1);
@@ -445,6 +446,8 @@ static void stop_signals_do_not_stop_inside_the_gate(void **state)
         struct pump *p = pump_connect(url, 1);
 
         proc_start(&w, worker, &number);
+        /* In an orphaned process group the kernel would discard SIGTSTP. */
+        assert_int_equal(setpgid(w.pid, w.pid), 0);
         assert_true(eventually(shared->grants > 10, 5000));
         for (int i = 0; i < 200; i++) {
                 int status;

@@ -115,7 +115,7 @@ static void F146_directories_of_others_are_refused(void **state)
         assert_int_equal(chmod(path_in(dir, "gate"), 0666), 0);
         refused(url_of(dir, ""), SNIB_EPERM, "everybody may write");
         if (geteuid() != 0) {
-                print_message("another user's directory: needs root\n");
+                print_message("# another user's directory: needs root\n");
                 return;
         }
         dir = tmp_dir();
@@ -247,7 +247,7 @@ static void two_users_share_by_mode_and_group(void **state)
         char *slash;
 
         if (geteuid() != 0) {
-                print_message("SKIP: needs root to be two users\n");
+                print_message("# SKIP needs root to be two users\n");
                 skip();
         }
         snprintf(url, sizeof(url), "%s", dir);
@@ -473,7 +473,7 @@ static void F134_a_release_works_on_a_full_disk(void **state)
 
         assert_int_equal(mkdir(dir, 0700), 0);
         if (mount("none", dir, "tmpfs", 0, "size=3m,mode=0700") < 0) {
-                print_message("SKIP: cannot mount a small tmpfs: %s\n", strerror(errno));
+                print_message("# SKIP cannot mount a small tmpfs: %s\n", strerror(errno));
                 skip();
         }
         p = pump_connect(url_of(dir, ""), 1);
