@@ -47,58 +47,68 @@ static void publish_deadline(struct child *c)
 
 /* ---- environment ---- */
 
-static char *variable(const char *name, const char *value)
+enum { VARIABLES = 5 };
+
+struct environment {
+        char **all; /* ended by NULL; NULL: no memory */
+        char *ours[VARIABLES];
+        int count;
+};
+
+static void add_variable(struct environment *e, const char *name, const char *value)
 {
         char *text = NULL;
 
-        return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+        if (asprintf(&text, "%s=%s", name, value) >= 0)
+                e->ours[e->count++] = text;
 }
 
-static bool replaced(const char *entry, char **new, int count)
+static bool replaced(const char *entry, const struct environment *e)
 {
-        for (int i = 0; i < count; i++) {
-                size_t length = strcspn(new[i], "=") + 1;
-                if (!strncmp(entry, new[i], length))
+        for (int i = 0; i < e->count; i++)
+                if (!strncmp(entry, e->ours[i], strcspn(e->ours[i], "=") + 1))
                         return true;
-        }
         return false;
 }
 
-/* The command's environment: ours with the SNIB_ variables of this hold. NULL if memory is short. Lives as long as
- * snib. */
-static char **make_environment(const struct child *c)
+static void environment_done(struct environment *e)
 {
-        enum { NEW = 5 };
+        free(e->all);
+        for (int i = 0; i < e->count; i++)
+                free(e->ours[i]);
+}
+
+/* The command's environment: ours with the SNIB_ variables of this hold. */
+static void environment_init(struct environment *e, const struct child *c)
+{
         const char *url = c->session->options->url;
-        char number[2][24];
+        bool keep_url = !url && c->session->url_from_environment;
         char shown[SNIB__URL_SHOWN_MAX] = "";
-        char *new[NEW];
+        char number[2][24];
         size_t old = 0;
         size_t n = 0;
-        int count = 0;
 
-        while (environ[old])
-                old++;
-        char **all = calloc(old + NEW + 1, sizeof(*all));
+        *e = (struct environment){.all = NULL};
         snprintf(number[0], sizeof(number[0]), "%lld", (long long)snib_grant_token(c->grant));
         snprintf(number[1], sizeof(number[1]), "%lld",
                  (long long)(snib__clock_wall_ms() + snib_grant_left_ms(c->grant)));
-        new[count++] = variable("SNIB_NAME", c->name);
-        new[count++] = variable("SNIB_TOKEN", number[0]);
-        new[count++] = variable("SNIB_OWNER", snib_grant_owner(c->grant));
-        new[count++] = variable("SNIB_DEADLINE_MS", number[1]);
-        if (url || !c->session->url_from_environment) { /* else it stays as it was inherited */
+        add_variable(e, "SNIB_NAME", c->name);
+        add_variable(e, "SNIB_TOKEN", number[0]);
+        add_variable(e, "SNIB_OWNER", snib_grant_owner(c->grant));
+        add_variable(e, "SNIB_DEADLINE_MS", number[1]);
+        if (!keep_url) { /* else it stays as it was inherited */
                 snib__url_without_password(url ? url : "local:", shown, sizeof(shown));
-                new[count++] = variable("SNIB_URL", shown);
+                add_variable(e, "SNIB_URL", shown);
         }
-        for (int i = 0; i < count; i++)
-                if (!all || !new[i])
-                        return NULL;
-        for (size_t i = 0; i < old; i++)
-                if (!replaced(environ[i], new, count))
-                        all[n++] = environ[i];
-        memcpy(all + n, new, (size_t)count * sizeof(*new));
-        return all;
+        while (environ[old])
+                old++;
+        if (e->count == VARIABLES - (keep_url ? 1 : 0))
+                e->all = calloc(old + VARIABLES + 1, sizeof(*e->all));
+        for (size_t i = 0; e->all && i < old; i++)
+                if (!replaced(environ[i], e))
+                        e->all[n++] = environ[i];
+        for (int i = 0; e->all && i < e->count; i++)
+                e->all[n++] = e->ours[i];
 }
 
 /* ---- terminal ---- */
@@ -216,7 +226,7 @@ static int fail(const char *what)
         return snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM", "%s: %s", what, strerror(errno));
 }
 
-static int start(struct child *c, struct supervisor_plan *plan, int sockets[2])
+static int start(struct child *c, struct supervisor_plan *plan, struct environment *e, int sockets[2])
 {
         const struct options *o = c->session->options;
 
@@ -227,9 +237,10 @@ static int start(struct child *c, struct supervisor_plan *plan, int sockets[2])
         if (c->shared == MAP_FAILED)
                 return fail("mmap");
         c->terminal = terminal_to_lend();
+        environment_init(e, c);
         *plan = (struct supervisor_plan){
             .argv = c->argv,
-            .envp = make_environment(c),
+            .envp = e->all,
             .mask = c->mask,
             .socket = sockets[1],
             .parent_fd = (int)syscall(SYS_pidfd_open, getpid(), 0),
@@ -254,7 +265,8 @@ int snib__child_run(struct child *c)
 {
         struct supervisor_plan plan = {0}; /* the supervisor reads its own copy of our memory */
         int sockets[2] = {-1, -1};
-        int wrong = start(c, &plan, sockets);
+        struct environment environment = {.all = NULL};
+        int wrong = start(c, &plan, &environment, sockets);
 
         while (!wrong && !c->gone)
                 turn(c);
@@ -263,5 +275,6 @@ int snib__child_run(struct child *c)
         close(sockets[1]);
         if (plan.parent_fd > 0)
                 close(plan.parent_fd);
+        environment_done(&environment);
         return wrong;
 }

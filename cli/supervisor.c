@@ -70,8 +70,9 @@ static void tell(const struct supervisor *k, int what, int value)
         (void)send(k->plan->socket, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A process that is a copy of this one and runs run(arg) on a fresh stack. Not fork(): the library's fork handlers take
- * locks that a thread of snib may hold for ever in our copy, and would close descriptors that must stay. */
+/* A process that is a copy of this one, runs run(arg) on a fresh stack, and ends with what that answers. Not fork():
+ * the library's fork handlers take locks that a thread of snib may hold for ever in our copy, and would close
+ * descriptors that must stay. */
 static pid_t spawn(int (*run)(void *), void *arg, int flags)
 {
         char *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -168,15 +169,15 @@ static int become_command(void *arg)
 
         setpgid(0, 0);
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != a->supervisor)
-                _exit(EXIT_FAILURE_OWN);
+                return EXIT_FAILURE_OWN;
         if (p->terminal >= 0)
                 (void)tcsetpgrp(p->terminal, getpid()); /* SIGTTOU is blocked here */
         sigprocmask(SIG_SETMASK, p->mask, NULL);
         execvpe(p->argv[0], p->argv, p->envp);
         int error = errno;
         if (write(a->report, &error, sizeof(error)) < 0)
-                _exit(EXIT_FAILURE_OWN);
-        _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+                return EXIT_FAILURE_OWN;
+        return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
 static void start_command(struct supervisor *k)
@@ -373,7 +374,7 @@ static int keep(void *arg)
         if (k.started >= 0)
                 read_started(&k);
         tell(&k, SUPERVISOR_GONE, 0);
-        _exit(0);
+        return 0;
 }
 
 pid_t snib__supervisor_start(struct supervisor_plan *plan)
