@@ -13,6 +13,7 @@
  * process(), with FAILED and a code if need be, also when the connection breaks (SNIB_EUNKNOWN if any byte of it may
  * have left, SNIB_EUNREACHABLE if certainly none did) and also after close of the connection. It is legal for submit()
  * to have done all the work already and to leave only the completion for process(); then interest() says "at once".
+ * - submit() may keep a request back while others are under way, so that requests of several threads leave in one write; it leaves at the latest with the next process().
  * - Requests submitted on one engine are executed in the order of submission, as long as the connection lasts.
  * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP and LINK_DOWN. A
  * request submitted while it is down fails fast with SNIB_EUNREACHABLE.
@@ -101,10 +102,6 @@ struct snib__engine_ops {
         /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for with revents in
          * `events`, or NULL: find out yourself. Notes are then taken one by one with next(). */
         void (*process)(struct snib__engine *e, const struct snib__interest *ready, snib__ns now);
-        /* Optional, NULL: submit(), watch() and list() send at once. Otherwise they may only gather bytes, and this
-         * sends them as far as that is possible without blocking; so does process(). The runtime calls it before it
-         * waits. */
-        void (*flush)(struct snib__engine *e, snib__ns now);
         /* The next note, in the order of their happening. False: none left. */
         bool (*next)(struct snib__engine *e, struct snib__note *ret);
         /* Sends what is buffered if that is possible at once, closes everything, frees. Nothing is completed any more.

@@ -168,7 +168,6 @@ struct snib_client {
         struct snib__core core;
         struct snib__engine *engine;
         bool closing;
-        int active;        /* threads that wait */
         uint64_t activity; /* counts calls */
         uint64_t hold_number;
         uint64_t listing_number;
@@ -180,11 +179,8 @@ struct snib_client {
         bool polling; /* the driver is in poll, without the lock, with the two below */
         snib__ns polled_until;
         struct snib__interest polled;
-        bool kicked;       /* wake_fd is set */
-        int wake_fd;       /* ends the poll of a driving caller; makes snib_fd() readable */
-        int unflushed;     /* requests submitted since the last flush */
-        int gather_misses; /* how often, in a row, waiting for company was in vain */
-        int gather_skip;   /* so many flushes go without it */
+        bool kicked; /* wake_fd is set */
+        int wake_fd; /* ends the poll of a driving caller; makes snib_fd() readable */
         snib__ns processed_at;
 
         int epoll; /* SNIB_THREADS_NONE */
@@ -238,7 +234,7 @@ void snib__pool_done(struct snib_client *c);
 void snib__drive_step(struct snib_client *c);
 /* Waits until w->done. Drops the lock. */
 void snib__drive_wait(struct snib_client *c, struct snib__wait *w);
-/* One turn of the driver: sends, polls (with `extra` descriptors of its own), processes. Drops the lock. */
+/* One turn of the driver: polls (with `extra` descriptors of its own), processes. Drops the lock. */
 void snib__drive_turn(struct snib_client *c, snib__ns until, struct pollfd *extra, int extras);
 /* To be called after any change by one who does not go on to drive: whoever must know, will. */
 void snib__drive_settle(struct snib_client *c);

@@ -10,16 +10,11 @@
  * - What was checked before the lock was dropped is checked again after.
  * - Deadlines are points in time; nothing waits with the lock held.
  *
- * Sending: requests of several threads that come together leave in one write. A lone caller sends at once. One who has
- * company yields the processor once before it sends, as long as that brings something: see gather().
+ * Sending is the engine's: it sends the request of a lone caller at once and gathers those of several threads.
  */
 
 #include "runtime/client.h"
 
-/* After so many vain yields in a row ... */
-#define GATHER_MISSES 4
-/* ... so many flushes go without one. */
-#define GATHER_SKIP 16
 /* An engine that is always "due at once" must not keep the lock for ever. */
 #define STEPS_MAX 1000
 
@@ -53,36 +48,6 @@ void snib__drive_step(struct snib_client *c)
                 for (int k = 0; k < i.count; k++)
                         i.fds[k].events = 0; /* nothing is known to be ready: only the driver may read */
                 process(c, &i, now);
-        }
-}
-
-static void flush(struct snib_client *c, snib__ns now)
-{
-        if (c->unflushed && c->engine->ops->flush)
-                c->engine->ops->flush(c->engine, now);
-        c->unflushed = 0;
-}
-
-/* Lets other threads that are about to submit do so, if there are any and if that was worth it lately. Drops the lock.
- */
-static void gather(struct snib_client *c)
-{
-        int before = c->unflushed;
-
-        if (before == 0 || !c->engine->ops->flush || c->active < 2)
-                return;
-        if (c->gather_skip > 0) {
-                c->gather_skip--;
-                return;
-        }
-        snib__client_unlock(c);
-        snib__os_yield();
-        snib__client_lock(c);
-        if (c->unflushed != before) {
-                c->gather_misses = 0;
-        } else if (++c->gather_misses >= GATHER_MISSES) {
-                c->gather_misses = GATHER_MISSES - 1;
-                c->gather_skip = GATHER_SKIP;
         }
 }
 
@@ -123,13 +88,12 @@ void snib__drive_kick(struct snib_client *c)
         }
 }
 
-/* The driver is in poll: sends what there is, and ends that poll if it would last too long or miss something. */
+/* The driver is in poll: ends that if it would last too long or miss something. */
 static void settle_with_driver(struct snib_client *c)
 {
         snib__ns now = snib__os_now();
         struct snib__interest wanted;
 
-        flush(c, now);
         wanted = interest_of(c, now);
         if (snib__min(snib__core_deadline(&c->core), wanted.deadline) < c->polled_until || !covers(&c->polled, &wanted))
                 snib__drive_kick(c);
@@ -142,7 +106,6 @@ void snib__drive_settle(struct snib_client *c)
                         settle_with_driver(c);
                 return; /* else it looks at everything before it polls */
         }
-        flush(c, snib__os_now());
         if (c->threads == SNIB_THREADS_NONE)
                 snib__loop_settle(c);
         else
@@ -167,7 +130,6 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, struct pollfd *extr
         snib__ns now = snib__os_now();
         int count;
 
-        flush(c, now);
         c->polled = interest_of(c, now);
         c->polled_until = snib__min(snib__core_deadline(&c->core), c->polled.deadline);
         until = snib__min(until, c->polled_until);
@@ -190,9 +152,6 @@ static void turn_as_waiter(struct snib_client *c, struct snib__wait *w)
 {
         struct pollfd wake = {.fd = c->wake_fd, .events = POLLIN};
 
-        gather(c);
-        if (w->done)
-                return;
         snib__drive_turn(c, w->deadline, &wake, 1);
         if (c->kicked) {
                 c->kicked = false;
@@ -222,7 +181,6 @@ static void wait_turn(struct snib_client *c, struct snib__wait *w)
                 turn_as_waiter(c, w);
                 return;
         }
-        gather(c);
         snib__drive_settle(c);
         if (!w->done && !snib__baton_take(&c->baton, &w->member))
                 sleep_as_waiter(c, w);
@@ -240,11 +198,9 @@ void snib__drive_wait(struct snib_client *c, struct snib__wait *w)
 {
         snib__drive_step(c);
         if (!w->done) {
-                c->active++;
                 snib__baton_enter(&c->baton, &w->member);
                 while (!w->done && (w->deadline == SNIB__NEVER || snib__os_now() < w->deadline))
                         wait_turn(c, w);
                 leave(c, w);
-                c->active--;
         }
 }

@@ -74,7 +74,6 @@ static void submit(struct snib_client *c, const struct snib__effect *e, snib__ns
 
         tag.object = e->ask ? tag_object(e->ask, TAG_ASK) : tag_object(e->hold, TAG_HOLD);
         c->engine->ops->submit(c->engine, tag, &e->op, now);
-        c->unflushed++;
 }
 
 static void freed(struct snib_client *c, struct snib_grant *g)
@@ -104,11 +103,9 @@ void snib__effects_run(struct snib_client *c, snib__ns now)
                         break;
                 case SNIB__EFFECT_WATCH:
                         c->engine->ops->watch(c->engine, e.hold->name, now);
-                        c->unflushed++;
                         break;
                 case SNIB__EFFECT_UNWATCH:
                         c->engine->ops->unwatch(c->engine, e.hold->name, now);
-                        c->unflushed++;
                         break;
                 case SNIB__EFFECT_FREE:
                         freed(c, e.hold->owner_data);
@@ -230,5 +227,4 @@ void snib__inventory_begin(struct snib_client *c, struct snib__inventory *l, sni
         struct snib__tag tag = {.object = tag_object(l, TAG_LISTING), .cookie = l->cookie};
 
         c->engine->ops->list(c->engine, tag, now);
-        c->unflushed++;
 }
