@@ -22,7 +22,8 @@ static struct snib__name name_of(struct sim *w, int name)
 
 static void act_in(struct sim *w, struct sim_owner *o, snib__ns mean)
 {
-        sim_at(w, &o->act, w->now + sim_between(w, 0, 2 * mean));
+        if (!w->options.scripted || w->quiet)
+                sim_at(w, &o->act, w->now + sim_between(w, 0, 2 * mean));
 }
 
 static void begin_call(struct sim *w, struct sim_owner *o, enum snib__call_kind kind)
@@ -259,4 +260,42 @@ void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold)
                 if (o->hold == h && o->depth > 0 && !o->calling)
                         act_in(w, o, w->options.lateness);
         }
+}
+
+void sim_app_wake(struct sim *w, struct sim_client *c)
+{
+        for (int i = 0; i < w->options.owners; i++)
+                act_in(w, &c->owners[i], w->options.think);
+}
+
+static bool possible(const struct sim_owner *o, const char *verb)
+{
+        if (strcmp(verb, "cancel") == 0)
+                return o->calling;
+        if (strcmp(verb, "release") == 0 || strcmp(verb, "renew") == 0)
+                return !o->calling && o->depth > 0;
+        return !o->calling;
+}
+
+bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb)
+{
+        struct sim_owner *o = &c->owners[owner];
+
+        if (!c->running || !possible(o, verb))
+                return false;
+        if (strcmp(verb, "acquire") == 0)
+                acquire(w, c, o);
+        else if (strcmp(verb, "release") == 0)
+                release(w, c, o);
+        else if (strcmp(verb, "renew") == 0)
+                renew(w, c, o);
+        else if (strcmp(verb, "cancel") == 0)
+                choose(w, c, o);
+        else if (strcmp(verb, "force") == 0 || strcmp(verb, "query") == 0)
+                ask(w, c, o, verb[0] == 'f' ? SNIB__FORCE : SNIB__QUERY);
+        else
+                return false;
+        sim_client_pump(w, c);
+        sim_client_schedule(w, c);
+        return true;
 }

@@ -201,7 +201,8 @@ static void feed(struct sim *w, struct snib__redis_conn *c, const char *bytes, s
 {
         struct wires *s = wires_of(w);
 
-        s->wall_us = wall_us(w);
+        if (wall_us(w) > s->wall_us || s->wall_us - wall_us(w) > 1000)
+                s->wall_us = wall_us(w); /* else the commands before have used up this microsecond */
         sim_trace(w, -1, "bytes", (int64_t)length, "%d from client %d", (int)length, c->client);
         while (length > 0) {
                 size_t n = 1;
@@ -510,9 +511,15 @@ static void mute_one(struct sim *w, struct snib__redis_conn *c, int arg)
         c->mute_down |= !!(arg & DOWN);
 }
 
+/* Which of the two connections is hit. */
+static int victims(struct sim *w)
+{
+        return w->options.scripted ? COMMANDS | SUBSCRIPTIONS : 1 + (int)sim_draw(w, 3);
+}
+
 static void bytes_cut(struct sim *w, struct sim_client *c, bool told)
 {
-        int which = 1 + (int)sim_draw(w, 3);
+        int which = victims(w);
 
         sim_trace(w, c->index, "cut", which, "%s%s%s", which & COMMANDS ? "commands " : "",
                   which & SUBSCRIPTIONS ? "subscriptions" : "", told ? "" : ", the client is not told");
@@ -525,12 +532,12 @@ static void bytes_heal(struct sim *w, struct sim_client *c)
         each_conn(w, c, cut_one, COMMANDS | SUBSCRIPTIONS | TOLD);
 }
 
-static void bytes_half_open(struct sim *w, struct sim_client *c)
+static void bytes_half_open(struct sim *w, struct sim_client *c, bool up, bool down)
 {
-        int which = (1 + (int)sim_draw(w, 3)) | (1 + (int)sim_draw(w, 3)) * UP;
+        int which = victims(w) | (up ? UP : 0) | (down ? DOWN : 0);
 
-        sim_trace(w, c->index, "half open", which, "%s%s%s%s", which & COMMANDS ? "commands " : "",
-                  which & SUBSCRIPTIONS ? "subscriptions " : "", which & UP ? "up " : "", which & DOWN ? "down" : "");
+        sim_trace(w, c->index, "silence", which, "%s%s%s%s", which & COMMANDS ? "commands " : "",
+                  which & SUBSCRIPTIONS ? "subscriptions " : "", up ? "up " : "", down ? "down" : "");
         each_conn(w, c, mute_one, which);
 }
 

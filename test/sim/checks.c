@@ -84,6 +84,7 @@ static void hold_began(struct sim *w, struct sim_seen *seen, const struct sim_tr
                 sim_fail(w, SIM_UNSAFE, "S4", "the server installed a hold that nobody asked for: %s", t->id.text);
                 return;
         }
+        seen->held_since = w->now;
         log->installed = true;
         log->token = t->token;
         if (t->token && t->token <= seen->last_token)
@@ -299,8 +300,17 @@ static void check_waiter(struct sim *w, const struct sim_client *c, const struct
         snib__ns trips = 6 * sim_delay_calm(w) + 6 * w->options.lateness + SNIB__MS;
         snib__ns since = attentive_since(w, c, h);
 
-        if (seen->truth.held || since == SNIB__NEVER)
+        if (since == SNIB__NEVER)
                 return;
+        if (seen->truth.held) {
+                /* It may be this one's turn, and it does not know. */
+                if (h->hold.state == SNIB__WAITING && snib__id_equal(&seen->truth.id, &h->hold.id) &&
+                    w->now - snib__max(since, seen->held_since) > trips)
+                        sim_fail(w, SIM_UNSAFE, "L1", "#%d of client %d holds %s for %lld us and does not know",
+                                 h->log->number, c->index, w->names[h->name],
+                                 (long long)(w->now - snib__max(since, seen->held_since)) / 1000);
+                return;
+        }
         since = snib__max(since, seen->free_since);
         if (!seen->free_by_expiry && w->now - since > trips)
                 sim_fail(w, SIM_UNSAFE, "L1", "%s is free for %lld us, and #%d of client %d waits", w->names[h->name],

@@ -6,6 +6,7 @@
  *     sim --seeds A..B            run these seeds, stop at the first violation
  *     sim --replay SEED           one seed, with its options and a line per event
  *     sim --tap NAME --seeds A..B as one test, and that a seed says the same twice as another
+ *     sim --scenarios FILE...     scripts with their traces as tests; --rewrite FILE... writes the traces
  *     ... --store 0|1|2           with this store in place of the drawn one
  *     sim --find-bugs N           (sim-seeded) every bug on purpose must be found by the seeds 1..N
  *     sim --bug NAME              (sim-seeded) with this bug switched on
@@ -199,6 +200,23 @@ static int find_bugs(uint64_t most)
 }
 #endif
 
+/* Each file is a test. */
+static int scenarios(int count, char **paths, bool write)
+{
+        int bad = 0;
+
+        for (int i = 0; i < count; i++) {
+                enum sim_verdict v = sim_scenario(&world, paths[i], write);
+                const char *base = strrchr(paths[i], '/');
+                int n = (int)strcspn(base ? base + 1 : paths[i], ".");
+
+                printf("%s %d - %.*s\n", v == SIM_FINE ? "ok" : "not ok", i + 1, n, base ? base + 1 : paths[i]);
+                bad += v != SIM_FINE;
+        }
+        printf("1..%d\n", count);
+        return bad != 0;
+}
+
 static int usage(void)
 {
         fprintf(
@@ -240,6 +258,8 @@ int main(int argc, char **argv)
                                                 {"find-bugs", required_argument, NULL, 'f'},
                                                 {"tap", required_argument, NULL, 't'},
                                                 {"store", required_argument, NULL, 'S'},
+                                                {"scenarios", no_argument, NULL, 'c'},
+                                                {"rewrite", no_argument, NULL, 'w'},
                                                 {NULL, 0, NULL, 0}};
         uint64_t from = 0, to = 0, most = 0;
         const char *bug = NULL, *name = NULL;
@@ -255,7 +275,7 @@ int main(int argc, char **argv)
                         name = optarg;
                 else if (o == '?' || ((o == 's' || o == 'r') && !read_range(optarg, &from, &to)))
                         return usage();
-                if (o == 's' || o == 'r' || o == 'f')
+                if (o == 's' || o == 'r' || o == 'f' || o == 'c' || o == 'w')
                         mode = o;
                 if (o == 'f')
                         most = strtoull(optarg, NULL, 10);
@@ -266,6 +286,8 @@ int main(int argc, char **argv)
                 return name ? tap(name, from, to) : run_seeds(from, to, bug);
         if (mode == 'r')
                 return replay(from, bug);
+        if (mode == 'c' || mode == 'w')
+                return scenarios(argc - optind, argv + optind, mode == 'w');
 #ifdef SNIB__SEEDED
         if (mode == 'f' && most > 0)
                 return find_bugs(most);

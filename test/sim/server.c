@@ -226,16 +226,15 @@ static void messages_heal(struct sim *w, struct sim_client *c)
         messages_cut(w, c, true);
 }
 
-static void messages_half_open(struct sim *w, struct sim_client *c)
+static void messages_half_open(struct sim *w, struct sim_client *c, bool up, bool down)
 {
-        struct sim_messages *s = sim_messages_of(w);
-        int which = 1 + (int)sim_draw(w, 3);
+        struct sim_way *way = &sim_messages_of(w)->way[c->index];
 
-        sim_trace(w, c->index, "half open", which, "%s%s", which & 1 ? "up " : "", which & 2 ? "down" : "");
-        if (which & 1)
-                s->way[c->index].mute_up = s->way[c->index].connection;
-        if (which & 2)
-                s->way[c->index].mute_down = s->way[c->index].connection;
+        sim_trace(w, c->index, "silence", up + 2 * down, "%s%s", up ? "up " : "", down ? "down" : "");
+        if (up)
+                way->mute_up = way->connection;
+        if (down)
+                way->mute_down = way->connection;
 }
 
 static void messages_vanish(struct sim *w, struct sim_client *c)

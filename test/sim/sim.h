@@ -22,6 +22,7 @@
 #include "core/core.h"
 #include "engine/engine.h"
 #include "model/lock.h"
+#include <stdio.h>
 
 #define SIM_CLIENTS 6
 #define SIM_OWNERS 3
@@ -60,6 +61,7 @@ struct sim_options {
         snib__ns op_timeout, engine_timeout;
         snib__ns safety;      /* length of the phase with faults */
         snib__ns think, hold; /* mean times of the application */
+        bool scripted;        /* a scenario: nobody acts of his own accord */
         bool share_owner;     /* two threads of a client use one owner key */
         int max_hold_share, fixed_share, try_share, timed_share, once_only_share;
         int cancel_share, reenter_share, renew_share, query_share, force_share, plain_share;
@@ -153,7 +155,7 @@ struct sim_truth {
 
 struct sim_seen {
         struct sim_truth truth;
-        snib__ns free_since;
+        snib__ns free_since, held_since;
         bool free_by_expiry;
         int64_t last_token;
         /* the guarded resource */
@@ -168,7 +170,7 @@ struct sim_store_ops {
         void (*cut)(struct sim *w, struct sim_client *c, bool told);
         /* Ends everything that may be silently broken, and says so to the client. */
         void (*heal)(struct sim *w, struct sim_client *c);
-        void (*half_open)(struct sim *w, struct sim_client *c);
+        void (*half_open)(struct sim *w, struct sim_client *c, bool up, bool down);
         void (*vanish)(struct sim *w, struct sim_client *c); /* the process is gone: so are its connections */
         void (*restart)(struct sim *w, bool keep_data, snib__ns down);
         void (*step)(struct sim *w, snib__ns by); /* of the wall clock */
@@ -209,6 +211,7 @@ struct sim {
         uint64_t hash;
         uint64_t event_count, acquired, polls;
         bool tracing;
+        FILE *out; /* of the trace, NULL: standard output */
 
         /* memory of this seed */
         struct sim_chunk *chunks, *chunk;
@@ -221,6 +224,8 @@ struct sim {
 enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing);
 /* The store of every seed from here on, -1: as drawn. */
 extern int sim_only_store;
+/* The same with given options; `plan` adds its events. The trace goes to w->out until the calm. */
+enum sim_verdict sim_run_scripted(struct sim *w, const struct sim_options *options, void (*plan)(struct sim *w));
 void sim_done(struct sim *w);
 void *sim_alloc(struct sim *w, size_t size);
 void sim_at(struct sim *w, struct sim_event *e, snib__ns due);
@@ -263,6 +268,15 @@ void sim_app_stop(struct sim *w, struct sim_client *c);
 void sim_app_answered(struct sim *w, struct sim_client *c, struct snib__call *call);
 void sim_app_answered_ask(struct sim *w, struct sim_client *c, struct snib__ask *ask);
 void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold);
+
+/* From the quiet on a scripted thread gives back by itself. */
+void sim_app_wake(struct sim *w, struct sim_client *c);
+/* A scripted act: acquire, release, renew, cancel, force, query. False: it makes no sense now. */
+bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb);
+
+/* scenario.c */
+/* Runs a file of scenarios/: fine if nothing is violated and the trace is as written there; or writes it there. */
+enum sim_verdict sim_scenario(struct sim *w, const char *path, bool write);
 
 /* checks.c */
 struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name);

@@ -136,16 +136,18 @@ void sim_trace(struct sim *w, int client, const char *what, int64_t number, cons
         w->hash = mix(mix(mix(mix(w->hash, (uint64_t)w->now), (uint64_t)client), word), (uint64_t)number);
         if (!w->tracing)
                 return;
-        printf("%4d.%09d ", (int)(w->now / SNIB__S), (int)(w->now % SNIB__S));
+        FILE *out = w->out ? w->out : stdout;
+
+        fprintf(out, "%4d.%09d ", (int)(w->now / SNIB__S), (int)(w->now % SNIB__S));
         if (client >= 0)
-                printf("c%d.%u ", client, w->clients[client].incarnation);
+                fprintf(out, "c%d.%u ", client, w->clients[client].incarnation);
         else
-                printf("-    ");
-        printf("%-9s ", what);
+                fprintf(out, "-    ");
+        fprintf(out, "%-9s ", what);
         va_start(args, format);
-        vprintf(format, args);
+        vfprintf(out, format, args);
         va_end(args);
-        putchar('\n');
+        fputc('\n', out);
 }
 
 /* A failed assertion of the code under test ends the seed. */
@@ -176,6 +178,13 @@ static snib__ns interval(const struct sim_options *o, int kind)
         return means[kind];
 }
 
+static void half_open(struct sim *w, struct sim_client *c)
+{
+        int which = 1 + (int)sim_draw(w, 3);
+
+        w->store->half_open(w, c, which & 1, which & 2);
+}
+
 static void strike(struct sim *w, int kind, struct sim_client *c)
 {
         const struct sim_options *o = &w->options;
@@ -183,7 +192,7 @@ static void strike(struct sim *w, int kind, struct sim_client *c)
         if (kind == CUT && c->alive)
                 w->store->cut(w, c, w->calm || sim_chance(w, 800));
         else if (kind == HALF_OPEN && c->alive)
-                w->store->half_open(w, c);
+                half_open(w, c);
         else if (kind == PAUSE && c->alive && c->running)
                 sim_client_pause(w, c, sim_between(w, SNIB__MS, o->pause_max));
         else if (kind == CRASH && c->alive)
@@ -264,6 +273,9 @@ static void begin_quiet(struct sim *w, struct sim_event *e)
         (void)e;
         w->quiet = true;
         sim_trace(w, -1, "phase", 3, "quiet: nobody begins anything");
+        for (int i = 0; w->options.scripted && i < w->options.clients; i++)
+                if (w->clients[i].alive)
+                        sim_app_wake(w, &w->clients[i]);
         w->phase.run = end_quiet;
         sim_at(w, &w->phase, w->now + QUIET_MAX);
 }
@@ -289,6 +301,7 @@ static void heal(struct sim *w, struct sim_event *e)
         (void)e;
         w->calm = true;
         sim_trace(w, -1, "phase", 1, "calm: the faults are over");
+        w->tracing &= !o->scripted;
         for (int i = 0; i < o->clients; i++) {
                 struct sim_client *c = &w->clients[i];
 
@@ -313,23 +326,23 @@ static bool all_idle(const struct sim *w)
 
 /* ---- one seed ---- */
 
-static void start(struct sim *w, uint64_t seed, bool tracing)
+static void start(struct sim *w, const struct sim_options *options, bool tracing)
 {
         struct sim_chunk *chunks = w->chunks;
+        FILE *out = w->out;
 
         memset(w, 0, sizeof(*w));
         w->chunks = chunks;
+        w->out = out;
         w->tracing = tracing;
-        w->prng.state = seed * 0x2545f4914f6cdd1dULL + 1;
-        sim_options_draw(&w->options, seed);
+        w->options = *options;
+        w->prng.state = options->seed * 0x2545f4914f6cdd1dULL + 1;
         snib__tree_init(&w->events, compare_due);
         snib__list_init(&w->spare[0]);
         snib__list_init(&w->spare[1]);
         for (int i = 0; i < w->options.names; i++)
                 snprintf(w->names[i], sizeof(w->names[i]), "name%d", i);
         w->server_ppm = sim_between(w, -w->options.ppm, w->options.ppm);
-        if (sim_only_store >= 0)
-                w->options.store = (enum sim_store)sim_only_store;
         w->store = w->options.store == SIM_BYTES ? &sim_bytes : &sim_messages;
         w->store->start(w);
         for (int i = 0; i < w->options.clients; i++) {
@@ -371,16 +384,33 @@ static void loop(struct sim *w)
                 sim_fail(w, SIM_STUCK, "L5", "nothing will ever happen again");
 }
 
-enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing)
+static enum sim_verdict run(struct sim *w, const struct sim_options *options, bool tracing, void (*plan)(struct sim *w))
 {
         running = w;
         if (setjmp(crash) == 0) {
-                start(w, seed, tracing);
+                start(w, options, tracing);
+                if (plan)
+                        plan(w);
                 loop(w);
                 w->store->stop(w);
         }
         running = NULL;
         return w->verdict;
+}
+
+enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing)
+{
+        struct sim_options options;
+
+        sim_options_draw(&options, seed);
+        if (sim_only_store >= 0)
+                options.store = (enum sim_store)sim_only_store;
+        return run(w, &options, tracing, NULL);
+}
+
+enum sim_verdict sim_run_scripted(struct sim *w, const struct sim_options *options, void (*plan)(struct sim *w))
+{
+        return run(w, options, true, plan);
 }
 
 void sim_done(struct sim *w)
