@@ -18,7 +18,10 @@
 
 #include <cmocka.h>
 
-enum { WAITERS = 3, KEEPER = 3, THREADS = 4, DEPTH_MAX = 40, STATES_MAX = 1 << 20 };
+enum { WAITERS = 3, KEEPER = 3, THREADS = 4, DEPTH_MAX = 60, STATES_MAX = 1 << 20 };
+
+/* Seeded, to show that the exploration would find it. */
+enum bug { NO_BUG, LEAVE_WITHOUT_PASSING, ANSWER_WITHOUT_KICK };
 
 enum pc { BEFORE, LOOP, POLLING, ASLEEP, GONE };
 
@@ -27,29 +30,30 @@ struct thread {
         enum pc pc;
         bool done; /* its answer came */
         bool woken;
+        bool kicked; /* its poll will end */
 };
 
 struct world {
         struct snib__baton baton;
         struct thread t[THREADS];
-        bool work;                  /* something that only the keeper cares for */
-        bool leave_without_passing; /* the seeded bug */
+        bool work; /* something that only the keeper cares for */
+        enum bug bug;
 };
 
 /* What can happen. A step of a thread, or an event that reaches it in poll. */
-enum move_kind { STEP, ANSWER, WORK_COMES, MOVES_KINDS };
+enum move_kind { STEP, ANSWER, CANCEL, WORK_COMES };
 struct move {
         unsigned char kind;
-        unsigned char thread; /* STEP: who; ANSWER: the poller */
+        unsigned char thread; /* STEP, CANCEL: who; ANSWER: the poller */
         unsigned char mask;   /* ANSWER: which waiters are answered */
 };
 
-static void init(struct world *w, bool bug)
+static void init(struct world *w, enum bug bug)
 {
         memset(w, 0, sizeof(*w));
         snib__baton_init(&w->baton);
         w->t[KEEPER].pc = ASLEEP;
-        w->leave_without_passing = bug;
+        w->bug = bug;
 }
 
 static struct thread *thread_of(struct snib__baton_member *m)
@@ -72,7 +76,7 @@ static void settle(struct world *w)
 
 static void leave(struct world *w, struct thread *t)
 {
-        if (w->leave_without_passing) {
+        if (w->bug == LEAVE_WITHOUT_PASSING) {
                 snib__list_remove(&t->member.link);
                 if (w->baton.driver == &t->member)
                         w->baton.driver = NULL;
@@ -117,7 +121,8 @@ static void step(struct world *w, int i)
                 else
                         loop(w, t);
                 break;
-        case POLLING: /* the poll ended for nothing */
+        case POLLING: /* the poll ended for nothing, or by a kick */
+                t->kicked = false;
                 if (i == KEEPER) {
                         wake(snib__baton_pass(&w->baton, &t->member));
                         keeper_loop(w);
@@ -143,6 +148,16 @@ static void answer(struct world *w, int poller, unsigned mask)
         step(w, poller);
 }
 
+/* Another thread ends the wait: a cancel, a deadline, an engine that completes at once. As snib__client_wake(). */
+static void cancel(struct world *w, struct thread *t)
+{
+        t->done = true;
+        if (t->pc == POLLING)
+                t->kicked = w->bug != ANSWER_WITHOUT_KICK;
+        else
+                t->woken = true;
+}
+
 static bool legal(const struct world *w, struct move m)
 {
         const struct thread *t = &w->t[m.thread];
@@ -157,6 +172,8 @@ static bool legal(const struct world *w, struct move m)
                         if (m.mask & 1u << i && (w->t[i].done || w->t[i].pc == BEFORE || w->t[i].pc == GONE))
                                 return false;
                 return !(m.mask & 1u << KEEPER) || w->work;
+        case CANCEL:
+                return m.thread != KEEPER && !t->done && (t->pc == ASLEEP || t->pc == POLLING);
         default:
                 return !w->work;
         }
@@ -168,6 +185,8 @@ static void apply(struct world *w, struct move m)
                 step(w, m.thread);
         } else if (m.kind == ANSWER) {
                 answer(w, m.thread, m.mask);
+        } else if (m.kind == CANCEL) {
+                cancel(w, &w->t[m.thread]);
         } else { /* a caller left work behind: it settles */
                 w->work = true;
                 settle(w);
@@ -176,11 +195,11 @@ static void apply(struct world *w, struct move m)
 
 static uint64_t signature(const struct world *w)
 {
-        uint64_t s = w->work;
+        uint64_t s = 2 + (uint64_t)w->work; /* a leading digit, so that numbers of different length differ */
 
         for (int i = 0; i < THREADS; i++) {
                 s = s * 8 + (uint64_t)w->t[i].pc;
-                s = s * 4 + (uint64_t)w->t[i].done * 2 + (uint64_t)w->t[i].woken;
+                s = s * 8 + (uint64_t)w->t[i].done * 4 + (uint64_t)w->t[i].woken * 2 + (uint64_t)w->t[i].kicked;
                 s = s * 2 + (w->baton.driver == &w->t[i].member);
         }
         snib__list_each (it, (struct snib__list *)&w->baton.waiting)
@@ -200,6 +219,8 @@ static const char *broken(const struct world *w)
                 awake += t->pc == POLLING || (t->pc == ASLEEP && t->woken);
                 if (t->pc == POLLING && w->baton.driver != &t->member)
                         return "who polls is the driver";
+                if (t->pc == POLLING && t->done && !t->kicked)
+                        return "nobody polls for what it has";
         }
         if (polling > 1)
                 return "at most one polls";
@@ -218,7 +239,7 @@ struct path {
 static uint64_t *seen;
 static long states, finished;
 static const char *found;
-static bool bug;
+static enum bug bug;
 
 static bool visit(uint64_t s)
 {
@@ -269,15 +290,17 @@ static void explore(struct path *p)
         finished += all_gone;
         if (all_gone && w.baton.driver && w.baton.driver != &w.t[KEEPER].member)
                 found = "who is gone does not drive";
-        for (unsigned char i = 0; i < THREADS; i++)
+        for (unsigned char i = 0; i < THREADS; i++) {
                 try_move(p, (struct move){STEP, i, 0});
+                try_move(p, (struct move){CANCEL, i, 0});
+        }
         for (unsigned char i = 0; i < THREADS; i++)
                 for (unsigned char mask = 1; mask < 1 << THREADS; mask++)
                         try_move(p, (struct move){ANSWER, i, mask});
         try_move(p, (struct move){WORK_COMES, 0, 0});
 }
 
-static void run(bool with_bug)
+static void run(enum bug with_bug)
 {
         struct path p = {0};
 
@@ -292,7 +315,7 @@ static void run(bool with_bug)
 
 static void every_interleaving_is_safe_and_nobody_is_left_asleep(void **state)
 {
-        run(false);
+        run(NO_BUG);
         print_message("# %ld states, %ld of them final\n", states, finished);
         assert_null(found);
         assert_true(states > 500);
@@ -301,9 +324,16 @@ static void every_interleaving_is_safe_and_nobody_is_left_asleep(void **state)
 
 static void a_driver_that_leaves_without_passing_on_is_found(void **state)
 {
-        run(true);
+        run(LEAVE_WITHOUT_PASSING);
         assert_non_null(found);
         assert_string_equal(found, "nobody sleeps for ever");
+}
+
+static void a_driver_that_is_answered_and_not_kicked_is_found(void **state)
+{
+        run(ANSWER_WITHOUT_KICK);
+        assert_non_null(found);
+        assert_string_equal(found, "nobody polls for what it has");
 }
 
 int main(void)
@@ -311,6 +341,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(every_interleaving_is_safe_and_nobody_is_left_asleep),
             cmocka_unit_test(a_driver_that_leaves_without_passing_on_is_found),
+            cmocka_unit_test(a_driver_that_is_answered_and_not_kicked_is_found),
         };
 
         return cmocka_run_group_tests_name("baton", tests, NULL, NULL);
