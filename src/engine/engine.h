@@ -13,7 +13,8 @@
  * process(), with FAILED and a code if need be, also when the connection breaks (SNIB_EUNKNOWN if any byte of it may
  * have left, SNIB_EUNREACHABLE if certainly none did) and also after close of the connection. It is legal for submit()
  * to have done all the work already and to leave only the completion for process(); then interest() says "at once".
- * - submit() may keep a request back while others are under way, so that requests of several threads leave in one write; it leaves at the latest with the next process().
+ * - submit() may keep a request back while others are under way, so that requests of several threads leave in one
+ * write; it leaves at the latest with the next process().
  * - Requests submitted on one engine are executed in the order of submission, as long as the connection lasts.
  * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP and LINK_DOWN. A
  * request submitted while it is down fails fast with SNIB_EUNREACHABLE.

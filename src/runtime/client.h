@@ -105,6 +105,7 @@ struct snib_grant {
         snib_loss_callback *lost;
         void *lost_arg;
         struct snib__event event;
+        bool due;         /* the loss callback is queued, or was taken from the queue and has not begun */
         bool in_callback; /* the record is not to be used again before the callback returned */
         bool freed;       /* core is done with it */
 };

@@ -367,6 +367,7 @@ static void run_lost(struct snib_client *c, struct snib__event *event)
         arg = g->lost_arg;
         reason = g->hold.loss;
         g->lost = NULL; /* once */
+        g->due = false;
         g->in_callback = true;
         snib__client_unlock(c);
         if (lost)
@@ -389,10 +390,10 @@ int snib__grant_on_loss(struct snib_grant *g, snib_loss_callback *lost, void *ar
                 g->lost = lost;
                 g->lost_arg = arg;
                 g->event.run = run_lost;
-                if (!lost)
-                        snib__list_remove(&g->event.link);
-                else if (g->hold.state == SNIB__LOST && !g->hold.lost_pending)
+                if (lost && g->hold.state == SNIB__LOST && !g->hold.lost_pending) {
+                        g->due = true;
                         snib__dispatch_queue(c, &g->event);
+                }
         }
         snib__client_leave(c);
         return r;

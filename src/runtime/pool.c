@@ -99,10 +99,13 @@ void snib__grant_free(struct snib_grant *g)
 {
         g->freed = true;
         /* A paid-back grant wants no callback any more; but one that close ends is told of it first. */
-        if (!g->client->closing)
+        if (!g->client->closing) {
+                g->lost = NULL;
+                g->due &= !snib__list_linked(&g->event.link);
                 snib__list_remove(&g->event.link);
-        if (g->in_callback || snib__list_linked(&g->event.link))
-                return; /* the callback's end comes back here */
+        }
+        if (g->due || g->in_callback)
+                return; /* the end of the callback comes back here */
         snib__os_close(&g->loss_fd);
         give_back(&g->client->grants, &g->pooled);
 }
