@@ -164,6 +164,13 @@ def F152_input_output_and_codes(url):
     equal(run("run", "-u", url, "f152-io", "--", "sh", "-c", "exit 255").code, 255)
 
 
+def F152_stopped_command_is_told(url):
+    """The polite signal reaches a command that is stopped."""
+    script = "trap 'echo told; exit 3' TERM; kill -STOP $$; while :; do sleep 0.02; done"
+    done = run("run", "-u", url, "--max-hold", "300ms", "--grace", "8s", "--lease", "30s", "f152-told", "--", "sh", "-c", script)
+    equal((done.code, done.out), (124, "told\n"), repr(done))
+
+
 def F152_ignored_signals_stay_ignored(url):
     """As under nohup."""
     def ignore():
@@ -301,11 +308,16 @@ def F153_suspended_longer_than_the_lease(url):
 
 def F153_stopped_wrapper_learns_first(url):
     """SIGSTOP longer than the lease, SIGCONT: the command is gone, and the token is below the next holder's."""
-    show = "echo $SNIB_TOKEN; exec sleep 60"
-    wrapper = start("run", "-u", url, "--lease", "800ms", "f153-stop", "--", "sh", "-c", show)
+    beats = Beats(tap.directory)
+    show = "echo $SNIB_TOKEN; exec "
+    wrapper = start("run", "-u", url, "--lease", "800ms", "f153-stop", "--", "sh", "-c",
+                    show + " ".join(beats.command(0, "ignores_term", 60000)))
     mine = int(wrapper.stdout.readline())
+    beats.wait_first(0)
     wrapper.send_signal(signal.SIGSTOP)
-    next_holder = run("run", "-u", url, "-w", "20", "f153-stop", "--", "sh", "-c", "echo $SNIB_TOKEN")
+    next_holder = run("run", "-u", url, "-w", "20", "f153-stop", "--", "sh", "-c",
+                      show + " ".join(beats.command(1, "exits_0", 1)))
+    assert beats.last(0) < beats.first(1), "two at once"
     wrapper.send_signal(signal.SIGCONT)
     done = finish(wrapper)
     equal(done.code, 120, repr(done))
@@ -344,7 +356,8 @@ def F155_four_distinct_codes(url):
 
 
 ALL = [F148_lock_taken_away, F151_double_fork_is_waited_for, F151_close_leaves_the_rest_running,
-       F152_signals_reach_the_command, F152_input_output_and_codes, F152_ignored_signals_stay_ignored, F152_interrupt_key,
+       F152_signals_reach_the_command, F152_input_output_and_codes, F152_stopped_command_is_told,
+       F152_ignored_signals_stay_ignored, F152_interrupt_key,
        F152_terminal_is_lent, F152_interrupt_key_while_waiting, F153_suspend_key_and_back,
        F153_suspended_longer_than_the_lease, F153_stopped_wrapper_learns_first, F154_what_the_command_is_told,
        F155_four_distinct_codes]

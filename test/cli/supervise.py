@@ -16,8 +16,8 @@ tap = Tap()
 
 
 def next_holder(url, name, beats):
-    """Waits for the lock as somebody else; answers when that one's command started."""
-    return start("run", "-u", url, "-q", "-w", "20", name, "--", *beats.command(1, "exits_0", 5))
+    """Wants the lock as somebody else."""
+    return start("run", "-u", url, "-w", "20", name, "--", *beats.command(1, "exits_0", 5))
 
 
 def own_code(behaviour):
@@ -36,8 +36,8 @@ def expected_running(behaviour, fate):
     return 0 if behaviour == "ignores_term" else 143
 
 
-def no_overlap(beats, url, name):
-    equal(finish(next_holder(url, name, beats)).code, 0, "the next holder")
+def no_overlap(beats, other):
+    equal(finish(other).code, 0, "the next holder")
     last, first = beats.last(0), beats.first(1)
     assert last < first, f"alive {(last - first) / 1e6:.3f} ms after the next holder began"
 
@@ -62,16 +62,19 @@ def running(url, behaviour, fate):
         time.sleep(0.1)  # lets the first process end; nothing here depends on it for being correct
     if behaviour == "forks_grandchild":
         until(lambda: beats.read(0)[2] == 2, "the grandchild")
+    other = next_holder(url, name, beats)
+    if behaviour not in SHORT:
+        other.stderr.readline()  # "waiting for ...": it is there, ready to take over at once
     if fate == "STOP":
         stop_longer_than_lease(wrapper, beats, boot_ns())
-        no_overlap(beats, url, name)
+        no_overlap(beats, other)
         wrapper.send_signal(signal.SIGCONT)
     elif fate != "normal":
         wrapper.send_signal(getattr(signal, "SIG" + fate))
     done = finish(wrapper)
     equal(done.code, expected_running(behaviour, fate), repr(done))
     if fate != "STOP":
-        no_overlap(beats, url, name)
+        no_overlap(beats, other)
 
 
 def waiting(url, fate):
@@ -84,7 +87,7 @@ def waiting(url, fate):
     if fate == "STOP":
         wrapper.send_signal(signal.SIGSTOP)
         equal(finish(holder).code, 0, "the holder")
-        no_overlap(beats, url, name)  # although it was its turn
+        no_overlap(beats, next_holder(url, name, beats))  # although it was its turn
         wrapper.send_signal(signal.SIGCONT)
         done = finish(wrapper)
         assert done.code in (7, 120), done  # asked anew, or was told that its hold had gone
@@ -99,7 +102,7 @@ def waiting(url, fate):
         equal(beats.first(0), 0, "never started")
     assert fate == "normal" or beats.first(0) == 0
     equal(finish(holder).code, 0, "the holder")
-    no_overlap(beats, url, name)
+    no_overlap(beats, next_holder(url, name, beats))
 
 
 def stopping(url, behaviour, fate):
