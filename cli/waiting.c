@@ -308,7 +308,11 @@ static void turn(struct waiting *w, int64_t limit_ns)
         snib__session_poll(w->session, fds, 1, next == INT64_MAX ? -1 : next > now ? (next - now + MS - 1) / MS : 0);
         if (fds[0].revents)
                 hear(w);
-        snib_process(w->session->client);
+        int r = snib_process(w->session->client);
+        if (r < 0 && !w->done) { /* the client cannot go on: nobody would call back any more */
+                w->done = true;
+                w->result = r;
+        }
         now = snib__clock_boot();
         if (w->done || w->interrupted)
                 return;
