@@ -9,7 +9,7 @@ import termios
 import threading
 import time
 
-from kit import SNIB, Beats, Redis, Tap, boot_ns, environment, equal, finish, run, start, until
+from kit import SNIB, Beats, Redis, Tap, boot_ns, die_with_parent, environment, equal, finish, run, start, until
 
 tap = Tap()
 MS = 1000000
@@ -190,6 +190,7 @@ class Terminal:
         self.text = b""
         self.pid = os.fork()
         if self.pid == 0:
+            die_with_parent()
             try:
                 self.shell(slave, args)
             finally:
@@ -210,6 +211,7 @@ class Terminal:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
         job = os.fork()
         if job == 0:
+            die_with_parent()
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
             os.setpgid(0, 0)
