@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * See fault.h. Called on the main thread of a test unless noted; loss callbacks come from the library's threads.
+ * What fault.h promises: asserting wrappers of the public calls, and INFO. Not a second client. Called on the main
+ * thread of a test unless noted; loss callbacks come from the library's threads.
  */
 
 #include "fault.h"
@@ -89,7 +90,8 @@ void fault_watch(snib_grant *grant, struct fault_loss *loss)
 int fault_lost(snib_grant *grant, struct fault_loss *loss, int64_t ms)
 {
         if (!eventually(atomic_load(&loss->calls) > 0, ms))
-                fail_msg("no loss was told within %lld ms; valid %d", (long long)ms, snib_grant_valid(grant));
+                fail_msg("no loss was told within %lld ms; valid %d, left %lld", (long long)ms, snib_grant_valid(grant),
+                         (long long)snib_grant_left_ms(grant));
         assert_true(wait_readable(snib_grant_loss_fd(grant), 1000));
         assert_int_equal(atomic_load(&loss->calls), 1);
         assert_false(atomic_load(&loss->valid));

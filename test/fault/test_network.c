@@ -321,10 +321,10 @@ static void F19_nothing_passes_is_a_loss_in_time(void **state)
         dropped = wait_now_ms();
         drop_both(s.proxy, PROXY_ALL);
         snib_grant *next = fault_acquire(s.other, lease * 2);
-        /* Told before anybody else could get it. */
-        int reason = fault_lost(grant, &loss, 0);
+        assert_false(snib_grant_valid(grant)); /* over before anybody else could get it */
+        int reason = fault_lost(grant, &loss, 500);
         assert_true(reason == SNIB_LOSS_UNREACHABLE || reason == SNIB_LOSS_EXPIRED);
-        assert_true(atomic_load(&loss.at_ms) <= dropped + lease + 5);
+        assert_true(atomic_load(&loss.at_ms) <= dropped + lease + 20 * wait_slow());
         assert_true(snib_grant_token(next) > snib_grant_token(grant));
         assert_true(snib_grant_release(grant, NULL) < 0);
         assert_true(snib_grant_valid(next));

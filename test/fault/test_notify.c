@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Messages between waiters and a real Redis: many waiters, forged messages, floods. How often the server is asked is
+ * counted by the server.
+ */
+
+#include "fault.h"
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CROWD 200
+
+/* What 200 asynchronous waiters were told. */
+static _Atomic int granted, failed;
+static snib_grant *_Atomic latest;
+
+static void got_it(void *arg, int result, snib_grant *grant, const struct snib_error *err)
+{
+        if (result == 1)
+                atomic_store(&latest, grant);
+        atomic_fetch_add(result == 1 ? &granted : &failed, 1);
+}
+
+static long long scripts(struct redis_server *s)
+{
+        return fault_calls(s, "evalsha") + fault_calls(s, "eval");
+}
+
+static void F32_200_waiters_one_release_one_wake_up(void **state)
+{
+        struct redis_server *s = fault_server(NULL);
+        snib_client *a = fault_open(redis_server_url(s), 0);
+        snib_client *b = fault_open(redis_server_url(s), 0);
+        snib_lock *holder = fault_lock(a, "stock", "h", 100000);
+        static snib_lock *locks[CROWD];
+        char owner[16];
+        int worst = 0;
+
+        atomic_store(&granted, 0);
+        atomic_store(&failed, 0);
+        snib_grant *grant = fault_acquire(holder, 0);
+        for (int i = 0; i < CROWD; i++) {
+                snprintf(owner, sizeof(owner), "w%d", i);
+                locks[i] = fault_lock(b, "stock", owner, 100000);
+                assert_result(snib_lock_acquire_async(locks[i], SNIB_FOREVER, got_it, NULL, NULL), 0);
+        }
+        assert_true(eventually(scripts(s) >= CROWD, 5000));
+        assert_true(fault_subscribers(s, "stock") == 1); /* one for all of them */
+        for (int round = 0; round < 10; round++) {
+                int before = atomic_load(&granted);
+                int64_t start = wait_now_ms();
+
+                fault_do(s, "CONFIG RESETSTAT");
+                assert_result(snib_grant_release(grant, NULL), 1);
+                assert_true(eventually(atomic_load(&granted) > before, 2000));
+                int asked = (int)scripts(s) - 1; /* without the release */
+                int64_t took = wait_now_ms() - start;
+                /* Each waiter also looks about once a second by itself; what that makes of the time it took is not
+                 * counted. */
+                int polls = (int)(CROWD * (took + 5) / 900);
+                worst = asked - polls > worst ? asked - polls : worst;
+                grant = atomic_load(&latest);
+        }
+        if (worst > 3)
+                fail_msg("one release made the waiters ask %d times", worst);
+        assert_int_equal(atomic_load(&granted), 10);
+        for (int i = 0; i < CROWD; i++)
+                (void)snib_lock_cancel(locks[i]);
+        assert_true(eventually(atomic_load(&failed) == CROWD - 10, 5000));
+        assert_result(snib_grant_release(grant, NULL), 1);
+        assert_true(eventually(fault_subscribers(s, "stock") == 0, 5000));
+        (void)fault_passes(holder, 1000); /* nobody who left was granted it */
+        for (int i = 0; i < CROWD; i++)
+                snib_lock_free(locks[i]);
+        snib_lock_free(holder);
+        snib_close(b);
+        snib_close(a);
+        redis_server_free(s);
+}
+
+/* Publishes `count` times in few round trips. */
+static void flood(struct redis_server *s, int count, const char *payload)
+{
+        redisContext *c = redisConnectUnix(redis_server_socket(s));
+        redisReply *r = NULL;
+
+        assert_non_null(c);
+        for (int i = 0; i < count; i++)
+                assert_int_equal(redisAppendCommand(c, "PUBLISH redisson_lock__channel:{stock} %s", payload), REDIS_OK);
+        for (int i = 0; i < count; i++) {
+                assert_int_equal(redisGetReply(c, (void **)&r), REDIS_OK);
+                freeReplyObject(r);
+        }
+        redisFree(c);
+}
+
+static void F139_forged_messages_are_hints(void **state)
+{
+        static const char *const payloads[] = {"0", "1", "2", "-1", "", "x", "9223372036854775808", "granted"};
+        struct redis_server *s = fault_server(NULL);
+        snib_client *a = fault_open(redis_server_url(s), 0);
+        snib_client *b = fault_open(redis_server_url(s), 0);
+        snib_lock *lock = fault_lock(a, "stock", "a", 100000);
+        snib_lock *other = fault_lock(b, "stock", "b", 100000);
+        snib_grant *grant = fault_acquire(lock, 0);
+        struct fault_waiter w;
+
+        fault_wait(&w, other, SNIB_FOREVER);
+        assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
+        for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++)
+                flood(s, 10, payloads[i]);
+        fault_do(s, "CONFIG RESETSTAT");
+        flood(s, 1, "0");
+        assert_true(eventually(scripts(s) >= 1, 2000)); /* it looked */
+        assert_false(atomic_load(&w.done));             /* and saw that it was not true */
+        assert_true(snib_grant_valid(grant));
+        assert_result(snib_grant_release(grant, NULL), 1);
+        assert_result(fault_join(&w), 1);
+        assert_result(snib_grant_release(w.grant, NULL), 1);
+        snib_lock_free(other);
+        snib_lock_free(lock);
+        snib_close(b);
+        snib_close(a);
+        redis_server_free(s);
+}
+
+/* Resident memory of this process in kB. */
+static long resident_kb(void)
+{
+        FILE *f = fopen("/proc/self/status", "re");
+        char line[256];
+        long kb = 0;
+
+        assert_non_null(f);
+        while (fgets(line, sizeof(line), f))
+                if (!strncmp(line, "VmRSS:", 6))
+                        kb = strtol(line + 6, NULL, 10);
+        fclose(f);
+        return kb;
+}
+
+static void F140_a_flood_costs_neither_memory_nor_the_lock(void **state)
+{
+        struct redis_server *s = fault_server(NULL);
+        snib_client *a = fault_open(redis_server_url(s), 0);
+        snib_client *b = fault_open(redis_server_url(s), 0);
+        snib_lock *lock = fault_lock(a, "stock", "a", 100000);
+        snib_lock *other = fault_lock(b, "stock", "b", 100000);
+        snib_grant *grant = fault_acquire(lock, 0);
+        struct fault_waiter w;
+        int64_t start;
+
+        fault_wait(&w, other, SNIB_FOREVER);
+        assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
+        flood(s, 5000, "0");
+        long before = resident_kb();
+        fault_do(s, "CONFIG RESETSTAT");
+        for (int i = 0; i < 10; i++)
+                flood(s, 5000, "0");
+        /* Many messages that wait together are one question: not 50,000. */
+        assert_true(scripts(s) < 25000);
+        if (resident_kb() - before > 8192)
+                fail_msg("%ld kB grew to %ld kB", before, resident_kb());
+        assert_false(atomic_load(&w.done));
+        start = wait_now_ms();
+        assert_result(snib_grant_release(grant, NULL), 1);
+        assert_result(fault_join(&w), 1);
+        assert_true(w.got_ms - start < 1500 * wait_slow());
+        assert_result(snib_grant_release(w.grant, NULL), 1);
+        snib_lock_free(other);
+        snib_lock_free(lock);
+        snib_close(b);
+        snib_close(a);
+        redis_server_free(s);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(F32_200_waiters_one_release_one_wake_up),
+            cmocka_unit_test(F139_forged_messages_are_hints),
+            cmocka_unit_test(F140_a_flood_costs_neither_memory_nor_the_lock),
+        };
+
+        return cmocka_run_group_tests_name("notify", tests, NULL, NULL);
+}
