@@ -113,22 +113,11 @@ static void set_outstanding(struct snib__core *c, bool *flag, bool value)
         snib__assert(c->outstanding >= 0);
 }
 
-/* A renewal of a fixed lease that nobody asked for is a check: it must not lengthen the lease. */
-static int64_t lease_to_ask(const struct snib__hold *h, enum snib__verb verb, snib__ns now)
-{
-        snib__ns left = h->deadline - now;
-
-        if (verb != SNIB__RENEW || h->keep || snib__calls_want(h, SNIB__CALL_RENEW))
-                return h->lease / SNIB__MS;
-        return (left + left / 500) / SNIB__MS + 2;
-}
-
 void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__verb verb, snib__ns now)
 {
         h->attempt++;
         h->verb = verb;
         h->sent_at = now;
-        h->asked_lease_ms = lease_to_ask(h, verb, now);
         h->submit = true;
         set_outstanding(c, &h->outstanding, true);
         snib__hold_dirty(c, h);
@@ -583,7 +572,7 @@ static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
         ret->op.name = h->name;
         ret->op.id = h->id;
         ret->op.who = h->who;
-        ret->op.lease_ms = h->asked_lease_ms;
+        ret->op.lease_ms = h->lease / SNIB__MS;
         ret->op.token = h->token;
         return true;
 }

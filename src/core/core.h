@@ -108,7 +108,6 @@ struct snib__hold {
         enum snib__verb verb;   /* of the latest request */
         bool submit;            /* it is still to be pulled as an effect */
         snib__ns sent_at;       /* when it was sent */
-        int64_t asked_lease_ms; /* the lease it asked for */
         snib__ns deadline;      /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
         snib__ns hold_end;      /* end of the total hold, SNIB__NEVER */
         snib__ns wake_at;       /* with a request outstanding: its time-out; else the next poll, renewal or try */

@@ -10,17 +10,24 @@
 
 #include "core/internal.h"
 
+/* A renewal of a fixed lease that nobody asked for: it must not lengthen the hold. At the engine it starts the whole
+ * lease again: a shorter one, executed late, would cut the lease that a later re-entry was granted. */
+static bool is_check(const struct snib__hold *h)
+{
+        return h->verb == SNIB__RENEW && !h->keep && !snib__calls_want(h, SNIB__CALL_RENEW);
+}
+
 /* The lease was confirmed by the answer to the request sent at h->sent_at. */
 static void extend(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         snib__ns from = SNIB__BUG(deadline_from_reply) ? now : h->sent_at;
-        snib__ns until = snib__after(from, snib__lease_trusted(h->asked_lease_ms * SNIB__MS));
+        snib__ns until = snib__after(from, snib__lease_trusted(h->lease));
 
         h->failures = 0;
         h->fault.code = 0;
         h->refused = false;
         if (h->state == SNIB__HELD)
-                until = snib__max(until, h->deadline);
+                until = is_check(h) ? h->deadline : snib__max(until, h->deadline);
         h->deadline = snib__min(until, h->hold_end);
         /* Release: whoever sees the hold valid also sees the record that the acquire filled. */
         atomic_store_explicit(&h->valid_until, h->deadline, memory_order_release);
