@@ -7,6 +7,7 @@
  *     sim --replay SEED           one seed, with its options and a line per event
  *     sim --tap NAME --seeds A..B as one test, and that a seed says the same twice as another
  *     sim --scenarios FILE...     scripts with their traces as tests; --rewrite FILE... writes the traces
+ *     sim --explore               every order of events of a small world
  *     ... --store 0|1|2           with this store in place of the drawn one
  *     sim --find-bugs N           (sim-seeded) every bug on purpose must be found by the seeds 1..N
  *     sim --bug NAME              (sim-seeded) with this bug switched on
@@ -258,7 +259,7 @@ int main(int argc, char **argv)
                                                 {"find-bugs", required_argument, NULL, 'f'},
                                                 {"tap", required_argument, NULL, 't'},
                                                 {"store", required_argument, NULL, 'S'},
-                                                {"scenarios", no_argument, NULL, 'c'},
+                                                {"explore", no_argument, NULL, 'e'}, {"scenarios", no_argument, NULL, 'c'},
                                                 {"rewrite", no_argument, NULL, 'w'},
                                                 {NULL, 0, NULL, 0}};
         uint64_t from = 0, to = 0, most = 0;
@@ -275,7 +276,7 @@ int main(int argc, char **argv)
                         name = optarg;
                 else if (o == '?' || ((o == 's' || o == 'r') && !read_range(optarg, &from, &to)))
                         return usage();
-                if (o == 's' || o == 'r' || o == 'f' || o == 'c' || o == 'w')
+                if (o == 's' || o == 'r' || o == 'f' || o == 'c' || o == 'w' || o == 'e')
                         mode = o;
                 if (o == 'f')
                         most = strtoull(optarg, NULL, 10);
@@ -286,6 +287,8 @@ int main(int argc, char **argv)
                 return name ? tap(name, from, to) : run_seeds(from, to, bug);
         if (mode == 'r')
                 return replay(from, bug);
+        if (mode == 'e')
+                return sim_explore(SPARE > 1 ? 2 : 3);
         if (mode == 'c' || mode == 'w')
                 return scenarios(argc - optind, argv + optind, mode == 'w');
 #ifdef SNIB__SEEDED

@@ -136,6 +136,8 @@ static void take_hello(struct sim *w, struct sim_message *m)
                 answer(w, m, SIM_RESET);
                 return;
         }
+        if (m->connection < s->peer[m->client].connection)
+                return; /* left behind by a connection that its client has given up since */
         s->peer[m->client] =
             (struct sim_peer){.open = true, .incarnation = m->incarnation, .connection = m->connection};
         answer(w, m, SIM_WELCOME);
@@ -213,7 +215,8 @@ static void messages_cut(struct sim *w, struct sim_client *c, bool told)
 
         sim_trace(w, c->index, "cut", (int64_t)way->connection, "connection %d%s", (int)way->connection,
                   told ? "" : ", the client is not told");
-        memset(p, 0, sizeof(*p));
+        p->open = false;
+        memset(p->subscribed, 0, sizeof(p->subscribed));
         tear(w, c->index, false);
         way->mute_down = 0;
         if (told)

@@ -278,6 +278,10 @@ bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb
 /* Runs a file of scenarios/: fine if nothing is violated and the trace is as written there; or writes it there. */
 enum sim_verdict sim_scenario(struct sim *w, const char *path, bool write);
 
+/* explore.c */
+/* Every order of events of small worlds of 2 to `callers` callers, as tests. 0 if all are well. */
+int sim_explore(int callers);
+
 /* checks.c */
 struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name);
 /* NULL if the id is none of ours. */

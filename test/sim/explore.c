@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A small world, exhaustively: two clients with the production core, a server with the model, each thread acquires and
+ * releases once, and messages, wake-ups, callers and one fault come in every possible order. Depth-first; a state seen
+ * before is not gone into again. Each path is run from the start, so nothing has to be copied or undone.
+ *
+ * Not chance and not time: the clock stands still. Only when nothing else can happen does it go to the next timer, and
+ * that is allowed after a lost wake-up or a time-out only; otherwise it means that a wake-up was lost (L1).
+ */
+
+#include "sim.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLIENTS 2
+#define HOLDS 3
+#define QUEUE_MAX 16
+#define PATH_MAX_ 200
+#define TICKS_MAX 8
+#define STATES_LOG 22
+#define LEASE (60 * SNIB__S)
+
+enum stage { BEFORE = 0, ASKED, HAS, GIVING_BACK, AFTER };
+enum message { OP = 1, REPLY, SUBSCRIBE, UNSUBSCRIBE, WATCHING, CHANGED, GRANTED };
+enum fault { NO_FAULT = 0, CUT, LOST_HINT, CANCEL, TIME_OUT };
+
+struct letter {
+        enum message kind;
+        int hold;
+        uint64_t cookie;
+        uint32_t attempt;
+        struct snib__op op;
+        struct snib__reply reply;
+        struct snib__id id;
+};
+
+struct post {
+        int count;
+        struct letter at[QUEUE_MAX];
+};
+
+struct party {
+        struct snib__core core;
+        struct post requests, replies, subscriptions, hints;
+        bool linked, subscribed;
+        int watches;
+};
+
+struct thread {
+        int client;
+        enum stage stage;
+        struct snib__hold hold;
+        struct snib__call call;
+};
+
+static struct {
+        bool queues;
+        int holds;
+        snib__ns now;
+        struct party party[CLIENTS];
+        struct thread thread[HOLDS];
+        struct snib__lock_record record;
+        struct snib__waiter waiters[QUEUE_MAX];
+        enum fault fault;
+        int ticks;
+        const char *broken;
+} z;
+
+static const struct snib__name name = {"name", 4};
+
+/* ---- the world ---- */
+
+static void put(struct post *p, struct letter l)
+{
+        if (p->count == QUEUE_MAX)
+                z.broken = "too many messages";
+        else
+                p->at[p->count++] = l;
+}
+
+static struct letter take(struct post *p)
+{
+        struct letter first = p->at[0];
+
+        memmove(&p->at[0], &p->at[1], (size_t)--p->count * sizeof(p->at[0]));
+        return first;
+}
+
+static struct thread *thread_of(const struct snib__hold *h)
+{
+        return snib__container((struct snib__hold *)h, struct thread, hold);
+}
+
+static void submit(struct party *p, const struct snib__effect *e)
+{
+        struct letter l = {.kind = OP,
+                           .hold = (int)(thread_of(e->hold) - z.thread),
+                           .cookie = e->cookie,
+                           .attempt = e->attempt,
+                           .op = e->op};
+
+        if (p->linked) {
+                put(&p->requests, l);
+                return;
+        }
+        l.kind = REPLY;
+        l.reply = (struct snib__reply){.status = SNIB__FAILED, .error = SNIB_EUNREACHABLE};
+        put(&p->replies, l);
+}
+
+static void watch(struct party *p, int by)
+{
+        p->watches += by;
+        if (p->watches < 0)
+                z.broken = "a watch is taken back twice";
+        else if (p->linked && by > 0)
+                put(&p->subscriptions, (struct letter){.kind = SUBSCRIBE});
+        else if (p->linked && p->watches == 0)
+                put(&p->subscriptions, (struct letter){.kind = UNSUBSCRIBE});
+}
+
+static void answered(const struct snib__call *call)
+{
+        struct thread *t = snib__container((struct snib__call *)call, struct thread, call);
+
+        if (t->stage == ASKED)
+                t->stage = call->result == 1 ? HAS : AFTER;
+        else if (t->stage == GIVING_BACK && call->result == 1)
+                t->stage = AFTER;
+        else
+                z.broken = "an answer that makes no sense";
+        if (t->stage == AFTER && call->kind == SNIB__CALL_ACQUIRE && z.fault != CANCEL)
+                z.broken = "an acquire for ever came back without the lock";
+}
+
+static void pump(struct party *p)
+{
+        struct snib__effect e;
+        const char *broken;
+
+        while (snib__core_next(&p->core, &e)) {
+                if (e.kind == SNIB__EFFECT_SUBMIT)
+                        submit(p, &e);
+                else if (e.kind == SNIB__EFFECT_WATCH || e.kind == SNIB__EFFECT_UNWATCH)
+                        watch(p, e.kind == SNIB__EFFECT_WATCH ? 1 : -1);
+                else if (e.kind == SNIB__EFFECT_ANSWER)
+                        answered(e.call);
+                else if (e.kind == SNIB__EFFECT_LOST)
+                        z.broken = "a loss, and nothing was lost";
+        }
+        broken = snib__core_check(&p->core, z.now);
+        if (broken)
+                z.broken = broken;
+}
+
+static struct snib__reply serve(const struct letter *l)
+{
+        struct snib__clock clock = {.lease_ms = z.now / SNIB__MS, .wall_us = z.now / 1000};
+        struct snib__lock_change change;
+        struct snib__reply reply;
+
+        snib__lock_apply(&z.record, &l->op, clock, &reply, &change);
+        if (snib__lock_check(&z.record))
+                z.broken = snib__lock_check(&z.record);
+        for (int i = 0; i < z.holds; i++)
+                if (z.queues && snib__id_equal(&z.thread[i].hold.id, &change.granted))
+                        put(&z.party[z.thread[i].client].hints, (struct letter){.kind = GRANTED, .id = change.granted});
+        for (int i = 0; i < CLIENTS && !z.queues && reply.status == SNIB__RELEASED; i++)
+                if (z.party[i].subscribed)
+                        put(&z.party[i].hints, (struct letter){.kind = CHANGED});
+        return reply;
+}
+
+/* ---- what can happen ---- */
+
+static void app(struct thread *t)
+{
+        struct party *p = &z.party[t->client];
+
+        memset(&t->call, 0, sizeof(t->call));
+        t->call.deadline = SNIB__NEVER;
+        if (t->stage == BEFORE) {
+                t->stage = ASKED;
+                t->call.kind = SNIB__CALL_ACQUIRE;
+                snib__core_begin(&p->core, &t->hold, &t->call, z.now);
+        } else {
+                t->stage = GIVING_BACK;
+                t->call.kind = SNIB__CALL_RELEASE;
+                snib__core_release(&p->core, &t->hold, &t->call, z.now);
+        }
+        pump(p);
+}
+
+static void execute(struct party *p)
+{
+        struct letter l = take(&p->requests);
+
+        l.reply = serve(&l);
+        l.kind = REPLY;
+        put(&p->replies, l);
+}
+
+static void reply(struct party *p, const struct letter *l)
+{
+        snib__core_reply_hold(&p->core, &z.thread[l->hold].hold, l->cookie, l->attempt, &l->reply, z.now);
+        pump(p);
+}
+
+static void subscription(struct party *p)
+{
+        struct letter l = take(&p->subscriptions);
+
+        p->subscribed = l.kind == SUBSCRIBE;
+        if (p->subscribed)
+                put(&p->hints, (struct letter){.kind = WATCHING});
+}
+
+static void hint(struct party *p)
+{
+        struct letter l = take(&p->hints);
+
+        if (l.kind == GRANTED)
+                snib__core_granted(&p->core, name, &l.id, z.now);
+        else if (p->watches > 0 && l.kind == CHANGED)
+                snib__core_changed(&p->core, name, false, z.now);
+        else if (p->watches > 0)
+                snib__core_watching(&p->core, name, z.now);
+        pump(p);
+}
+
+/* The first `executed` of the requests under way still reach the server; everything else is lost. */
+static void cut(struct party *p, int executed)
+{
+        struct post unknown = p->replies;
+
+        for (int i = 0; p->requests.count > 0; i++) {
+                struct letter l = take(&p->requests);
+
+                if (i < executed)
+                        serve(&l);
+                put(&unknown, l);
+        }
+        p->replies.count = p->subscriptions.count = p->hints.count = 0;
+        p->linked = p->subscribed = false;
+        while (unknown.count > 0) {
+                struct letter l = take(&unknown);
+
+                l.reply = (struct snib__reply){.status = SNIB__FAILED, .error = SNIB_EUNKNOWN};
+                reply(p, &l);
+        }
+        snib__core_link(&p->core, false, SNIB_EUNREACHABLE, 0, "cut", z.now);
+        pump(p);
+}
+
+static void relink(struct party *p)
+{
+        p->linked = true;
+        if (p->watches > 0)
+                put(&p->subscriptions, (struct letter){.kind = SUBSCRIBE});
+        snib__core_link(&p->core, true, 0, 0, NULL, z.now);
+        pump(p);
+}
+
+static snib__ns next_timer(void)
+{
+        snib__ns next = SNIB__NEVER;
+
+        for (int i = 0; i < CLIENTS; i++)
+                next = snib__min(next, snib__core_deadline(&z.party[i].core));
+        return next;
+}
+
+static void tick(void)
+{
+        snib__ns next = next_timer();
+
+        z.now = snib__max(z.now, next);
+        z.ticks++;
+        for (int i = 0; i < CLIENTS; i++) {
+                snib__core_tick(&z.party[i].core, z.now);
+                pump(&z.party[i]);
+        }
+}
+
+/* Walks the choices in a fixed order. Carries out number `chosen`, unless it is -1; answers how many there are. */
+static int counted, wanted;
+static char step_text[64];
+
+static bool here(const char *what, int who)
+{
+        if (counted++ != wanted)
+                return false;
+        snprintf(step_text, sizeof(step_text), "%s %d", what, who);
+        return true;
+}
+
+static void ordinary(void)
+{
+        for (int i = 0; i < z.holds; i++)
+                if ((z.thread[i].stage == BEFORE || z.thread[i].stage == HAS) && here("caller", i))
+                        app(&z.thread[i]);
+        for (int i = 0; i < CLIENTS; i++) {
+                struct party *p = &z.party[i];
+                /* Looked at before anything is done: one choice is one step. */
+                bool requests = p->requests.count, replies = p->replies.count, subscriptions = p->subscriptions.count;
+                bool hints = p->hints.count, down = !p->linked && !p->replies.count;
+
+                if (requests && here("server executes, client", i))
+                        execute(p);
+                if (replies && here("answer to client", i)) {
+                        struct letter l = take(&p->replies);
+
+                        reply(p, &l);
+                }
+                if (subscriptions && here("server subscribes client", i))
+                        subscription(p);
+                if (hints && here("hint to client", i))
+                        hint(p);
+                if (down && here("link up, client", i))
+                        relink(p);
+        }
+}
+
+static void faults(void)
+{
+        for (int i = 0; i < CLIENTS; i++) {
+                struct party *p = &z.party[i];
+                int requests = p->requests.count;
+                bool hints = p->hints.count, linked = p->linked;
+
+                for (int n = 0; linked && n <= requests; n++)
+                        if (here(n ? "cut after execution, client" : "cut, client", i)) {
+                                z.fault = CUT;
+                                cut(p, n);
+                        }
+                if (hints && here("hint lost, client", i)) {
+                        z.fault = LOST_HINT;
+                        take(&p->hints);
+                }
+        }
+        for (int i = 0; i < z.holds; i++)
+                if (z.thread[i].stage == ASKED && here("cancel, caller", i)) {
+                        z.fault = CANCEL;
+                        snib__core_cancel(&z.party[z.thread[i].client].core, &z.thread[i].call, SNIB_ECANCELLED, z.now);
+                        pump(&z.party[z.thread[i].client]);
+                }
+        if (next_timer() - z.now < LEASE / 2 && here("time passes", 0)) { /* a time-out or a poll, not a lease */
+                z.fault = TIME_OUT;
+                tick();
+        }
+}
+
+static int choices(int chosen)
+{
+        bool faulty = z.fault != NO_FAULT;
+        int ordinaries;
+
+        counted = 0;
+        wanted = chosen;
+        ordinary();
+        ordinaries = counted;
+        if (!faulty && ordinaries > 0)
+                faults();
+        if (ordinaries == 0 && (z.fault == LOST_HINT || z.fault == TIME_OUT) && z.ticks < TICKS_MAX) {
+                bool busy = false;
+
+                for (int i = 0; i < CLIENTS; i++)
+                        busy |= !snib__list_empty(&z.party[i].core.holds);
+                if (busy && here("time passes", 0))
+                        tick();
+        }
+        return counted;
+}
+
+/* ---- states ---- */
+
+static uint64_t hash;
+
+static void mix(uint64_t v)
+{
+        hash = (hash ^ v) * 0x9e3779b97f4a7c15ULL;
+        hash ^= hash >> 29;
+}
+
+static void mix_post(const struct post *p)
+{
+        mix((uint64_t)p->count);
+        for (int i = 0; i < p->count; i++) {
+                const struct letter *l = &p->at[i];
+
+                mix((uint64_t)l->kind << 32 | (uint64_t)l->hold << 16 | l->attempt);
+                mix((uint64_t)l->op.verb << 8 | l->op.enqueue | (uint64_t)l->reply.status << 16);
+                mix((uint64_t)l->reply.token ^ (uint64_t)l->reply.error << 40);
+                mix(strlen(l->id.text) ? (uint64_t)l->id.text[strlen(l->id.text) - 1] : 0);
+        }
+}
+
+static void mix_thread(const struct thread *t)
+{
+        const struct snib__hold *h = &t->hold;
+
+        mix((uint64_t)t->stage << 32 | (uint64_t)h->state << 24 | (uint64_t)h->verb << 16 | h->attempt);
+        mix((uint64_t)(h->outstanding | h->watched << 1 | h->queued << 2 | h->again << 3 | h->woken << 4 | h->in_doubt << 5 |
+                       h->release_in_doubt << 6 | h->watching_seen << 7) |
+            (uint64_t)h->failures << 16 | (uint64_t)h->depth << 24 | h->arrival << 32);
+        mix((uint64_t)h->token);
+        mix((uint64_t)h->wake_at);
+        mix((uint64_t)h->sent_at);
+        mix((uint64_t)h->deadline);
+}
+
+static uint64_t state(void)
+{
+        hash = 1;
+        mix((uint64_t)z.fault << 32 | (uint64_t)z.ticks);
+        mix((uint64_t)z.now);
+        for (int i = 0; i < z.holds; i++)
+                mix_thread(&z.thread[i]);
+        for (int i = 0; i < CLIENTS; i++) {
+                const struct party *p = &z.party[i];
+
+                mix((uint64_t)(p->linked | p->subscribed << 1) | (uint64_t)p->watches << 8);
+                mix_post(&p->requests);
+                mix_post(&p->replies);
+                mix_post(&p->subscriptions);
+                mix_post(&p->hints);
+        }
+        mix((uint64_t)z.record.token);
+        mix((uint64_t)z.record.holder.expires_ms);
+        mix((uint64_t)z.record.holder.id.text[1]);
+        for (size_t i = 0; i < z.record.queued; i++)
+                mix((uint64_t)z.record.queue[i].seat.id.text[1] ^ (uint64_t)z.record.queue[i].seat.expires_ms << 8);
+        return hash ? hash : 1;
+}
+
+static void check(void)
+{
+        for (int i = 0; i < z.holds; i++) {
+                const struct snib__hold *h = &z.thread[i].hold;
+
+                if (atomic_load(&h->valid_until) > z.now && !snib__id_equal(&h->id, &z.record.holder.id))
+                        z.broken = "S2: a client believes, and the server has another";
+        }
+}
+
+static void check_end(void)
+{
+        for (int i = 0; i < z.holds; i++)
+                if (z.thread[i].stage != AFTER)
+                        z.broken = "L1: somebody waits, and only a timer would help";
+        for (int i = 0; i < CLIENTS; i++)
+                if (!snib__list_empty(&z.party[i].core.holds) && !z.broken)
+                        z.broken = "L5: a hold is not done with, and only a timer would help";
+                else if (z.party[i].watches && !z.broken)
+                        z.broken = "R1: a watch is left";
+        if (!z.broken && (snib__id_set(&z.record.holder.id) || z.record.queued))
+                z.broken = "S4: something is left on the server";
+}
+
+static void start(bool queues, int holds)
+{
+        struct snib__core_config config = {.queues = queues, .watches = !queues, .op_timeout = SNIB__S / 2, .seed = 1};
+
+        memset(&z, 0, sizeof(z));
+        z.queues = queues;
+        z.holds = holds;
+        z.now = 1000 * SNIB__S;
+        z.record.queue = z.waiters;
+        z.record.room = QUEUE_MAX;
+        for (int i = 0; i < CLIENTS; i++) {
+                snib__core_init(&z.party[i].core, &config);
+                z.party[i].linked = true;
+                snib__core_link(&z.party[i].core, true, 0, 0, NULL, z.now);
+        }
+        for (int i = 0; i < holds; i++) {
+                static const char owners[HOLDS][2] = {"a", "b", "c"};
+                struct thread *t = &z.thread[i];
+
+                t->client = i ? 1 : 0;
+                t->hold.name = name;
+                t->hold.owner = (struct snib__name){owners[i], 1};
+                snprintf(t->hold.id.text, sizeof(t->hold.id.text), ":%d", i);
+                t->hold.reentrant = true;
+                t->hold.lease = LEASE;
+        }
+}
+
+/* ---- the search ---- */
+
+static uint64_t *seen;
+static uint64_t states;
+static int path[PATH_MAX_];
+
+static bool new_state(uint64_t h)
+{
+        size_t mask = ((size_t)1 << STATES_LOG) - 1;
+
+        for (size_t i = h & mask;; i = (i + 1) & mask) {
+                if (seen[i] == h)
+                        return false;
+                if (!seen[i]) {
+                        seen[i] = h;
+                        states++;
+                        return states < mask / 2;
+                }
+        }
+}
+
+static void replay(bool queues, int holds, int length, bool show)
+{
+        start(queues, holds);
+        for (int i = 0; i < length && !z.broken; i++) {
+                choices(path[i]);
+                check();
+                if (show)
+                        printf("#   %s\n", step_text);
+        }
+}
+
+static void search(bool queues, int holds, int length)
+{
+        int n;
+
+        replay(queues, holds, length, false);
+        n = z.broken ? 0 : choices(-1);
+        if (!z.broken && n == 0)
+                check_end();
+        if (!z.broken && length == PATH_MAX_)
+                z.broken = "R2: no end";
+        if (z.broken) {
+                const char *broken = z.broken;
+
+                printf("# %s, after:\n", broken);
+                replay(queues, holds, length, true);
+                z.broken = broken;
+                return;
+        }
+        if (!new_state(state()))
+                return;
+        for (int i = 0; i < n && !z.broken; i++) {
+                path[length] = i;
+                search(queues, holds, length + 1);
+        }
+}
+
+int sim_explore(int callers)
+{
+        int number = 0, bad = 0;
+
+        seen = malloc(sizeof(*seen) << STATES_LOG);
+        if (!seen)
+                return SIM_CRASHED;
+        for (int holds = 2; holds <= callers && holds <= HOLDS; holds++) {
+                for (int queues = 0; queues < 2; queues++) {
+                        memset(seen, 0, sizeof(*seen) << STATES_LOG);
+                        states = 0;
+                        search(queues, holds, 0);
+                        printf("%s %d - 2 clients, %d callers, %s, one fault: %llu states\n", z.broken ? "not ok" : "ok", ++number,
+                               holds, queues ? "queue" : "watches", (unsigned long long)states);
+                        fflush(stdout);
+                        bad += z.broken != NULL;
+                        z.broken = NULL;
+                }
+        }
+        printf("1..%d\n", number);
+        free(seen);
+        return bad ? SIM_UNSAFE : SIM_FINE;
+}
