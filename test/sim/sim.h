@@ -281,6 +281,8 @@ enum sim_verdict sim_scenario(struct sim *w, const char *path, bool write);
 /* explore.c */
 /* Every order of events of small worlds of 2 to `callers` callers, as tests. 0 if all are well. */
 int sim_explore(int callers);
+/* Whether the smallest of them finds something wrong. */
+bool sim_explore_finds(void);
 
 /* checks.c */
 struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name);
