@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define MS ((int64_t)1000000)
+#define AGAIN_MS 50 /* between two looks at a supervisor that was killed */
 
 extern char **environ;
 
@@ -206,12 +207,28 @@ static void hear_signals(struct child *c)
         }
 }
 
+/* When the supervisor must have done its work: halfway between its last deed and the end of the lease. */
+static int64_t overdue_at(const struct child *c)
+{
+        return c->deadline_ns - c->margin_ms * MS / 2;
+}
+
+/* A supervisor that lets that pass is stopped, or worse. Its end is the command's end (parent-death signal), and what
+ * the command started falls to us. */
+static void check_supervisor(struct child *c)
+{
+        if (c->gone || snib__clock_boot() < overdue_at(c))
+                return;
+        c->reason = c->reason ? c->reason : STOP_LOST;
+        kill(c->supervisor, SIGKILL);
+}
+
 static void turn(struct child *c)
 {
         struct pollfd fds[2] = {{.fd = c->signals, .events = POLLIN}, {.fd = c->socket, .events = POLLIN}};
-        int64_t left = c->told_lost ? -1 : snib_grant_left_ms(c->grant);
+        int64_t left = (overdue_at(c) - snib__clock_boot()) / MS + 1;
 
-        snib__session_poll(c->session, fds, 2, left);
+        snib__session_poll(c->session, fds, 2, left > 0 ? left : AGAIN_MS);
         publish_deadline(c);
         if (fds[0].revents)
                 hear_signals(c);
@@ -219,6 +236,7 @@ static void turn(struct child *c)
                 hear_supervisor(c);
         snib_process(c->session->client);
         publish_deadline(c);
+        check_supervisor(c);
 }
 
 static int fail(const char *what)

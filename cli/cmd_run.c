@@ -150,7 +150,7 @@ static int judge(const struct run *r, int released, const struct snib_error *err
                 return no_exec(c);
         if (c->too_late)
                 return lost(r, EXIT_LOST, why, "the command was not started");
-        if (c->supervisor_died)
+        if (c->supervisor_died && !c->reason)
                 return snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM",
                                       "the supervising process was killed; the command with it");
         if (c->reason == STOP_MAX_HOLD)

@@ -114,17 +114,34 @@ def F150_wrapper_killed_while_another_waits():
     assert sorted(worst)[2] < 100, f"the waiting one started after {worst} ms"
 
 
+def supervisor_of(wrapper):
+    with open(f"/proc/{wrapper.pid}/task/{wrapper.pid}/children", encoding="ascii") as f:
+        return int(f.read().split()[0])
+
+
 def F150_supervisor_killed():
     url = tap.local()
     beats = Beats(tap.directory)
     wrapper = start("run", "-u", url, "f150s", "--", *beats.command(0, "forks_grandchild", 100000))
     beats.wait_first(0)
     until(lambda: beats.read(0)[2] == 2, "the grandchild")
-    with open(f"/proc/{wrapper.pid}/task/{wrapper.pid}/children", encoding="ascii") as f:
-        os.kill(int(f.read().split()[0]), signal.SIGKILL)
+    os.kill(supervisor_of(wrapper), signal.SIGKILL)
     done = finish(wrapper)
     equal(done.code, 125, repr(done))
     next_one(url, "f150s", beats)
+
+
+def F150_supervisor_stopped(url):
+    """It cannot do its duty: snib does, within the lease."""
+    beats = Beats(tap.directory)
+    wrapper = start("run", "-u", url, "--lease", "1s", "f150t", "--", *beats.command(0, "daemonises", 100000))
+    beats.wait_first(0)
+    os.kill(supervisor_of(wrapper), signal.SIGSTOP)
+    since = boot_ns()
+    equal(run("force-release", "-u", url, "-y", "f150t").code, 0)
+    done = finish(wrapper)
+    equal(done.code, 120, repr(done))
+    assert beats.last(0) < since + 1000 * MS, "it outlived its lease"
 
 
 def F151_double_fork_is_waited_for(url):
@@ -357,7 +374,7 @@ def F155_four_distinct_codes(url):
     equal(finish(holder).code, 143)
 
 
-ALL = [F148_lock_taken_away, F151_double_fork_is_waited_for, F151_close_leaves_the_rest_running,
+ALL = [F148_lock_taken_away, F150_supervisor_stopped, F151_double_fork_is_waited_for, F151_close_leaves_the_rest_running,
        F152_signals_reach_the_command, F152_input_output_and_codes, F152_stopped_command_is_told,
        F152_ignored_signals_stay_ignored, F152_interrupt_key,
        F152_terminal_is_lent, F152_interrupt_key_while_waiting, F153_suspend_key_and_back,
