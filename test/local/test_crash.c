@@ -13,7 +13,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +35,7 @@ struct shared {
         _Atomic int64_t grants;
         int64_t count; /* on purpose not atomic */
         _Atomic bool killed[CROWD + 1];
+        _Atomic pid_t on_terminal;
 };
 
 static struct shared *shared;
@@ -291,7 +294,7 @@ static void F133_random_kills_break_nothing(void **state)
         pump_close(last);
 }
 
-/* Stands in the gate, as the first client (byte 0) would in its transaction. */
+/* Stands in the gate, as a client would in its transaction. */
 static void gate_sitter(struct proc *me, void *arg)
 {
         char path[1300];
@@ -300,7 +303,7 @@ static void gate_sitter(struct proc *me, void *arg)
 
         snprintf(path, sizeof(path), "%s/gate", dir);
         fd = open(path, O_RDWR | O_CLOEXEC);
-        if (fd < 0 || !snib__gate_try(fd, 0))
+        if (fd < 0 || !snib__gate_try(fd))
                 bail("gate: %s", strerror(errno));
         proc_say(me, 'g');
         (void)proc_hear(me, 60000);
@@ -438,6 +441,41 @@ static void F133_a_forked_child_keeps_nothing_alive(void **state)
         assert_int_equal(ask_sql(dir, "SELECT integrity_check='ok' FROM pragma_integrity_check"), 1);
 }
 
+/* A worker on a terminal of its own, as a shell would start it: in a process group of the session that has the
+ * terminal. The leader of the session only waits: without a parent in the session the kernel would discard SIGTSTP. */
+static void worker_on_terminal(struct proc *me, void *arg)
+{
+        int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+        pid_t pid;
+
+        if (setsid() < 0 || terminal < 0 || grantpt(terminal) || unlockpt(terminal) ||
+            open(ptsname(terminal), O_RDWR | O_CLOEXEC) < 0)
+                bail("terminal: %s", strerror(errno));
+        pid = fork();
+        if (pid == 0) {
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                (void)setpgid(0, 0);
+                shared->on_terminal = getpid();
+                worker(me, arg);
+        }
+        (void)waitpid(pid, NULL, 0);
+}
+
+static bool stopped(pid_t pid)
+{
+        char path[64], line[512] = "";
+        const char *end;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+        f = fopen(path, "re");
+        if (!f || !fgets(line, sizeof(line), f))
+                bail("%s: %s", path, strerror(errno));
+        fclose(f);
+        end = strrchr(line, ')');
+        return end && end[1] == ' ' && end[2] == 'T';
+}
+
 /* ^Z does not stop a program inside the gate: it is stopped before or after. */
 static void stop_signals_do_not_stop_inside_the_gate(void **state)
 {
@@ -445,22 +483,19 @@ static void stop_signals_do_not_stop_inside_the_gate(void **state)
         int number = 1, waited = 0;
         struct pump *p = pump_connect(url, 1);
 
-        proc_start(&w, worker, &number);
-        /* In an orphaned process group the kernel would discard SIGTSTP. */
-        assert_int_equal(setpgid(w.pid, w.pid), 0);
+        proc_start(&w, worker_on_terminal, &number);
         assert_true(eventually(shared->grants > 10, 5000));
         for (int i = 0; i < 200; i++) {
-                int status;
                 struct snib__reply r;
-                kill(w.pid, SIGTSTP);
-                if (waitpid(w.pid, &status, WUNTRACED) < 0 || !WIFSTOPPED(status))
+                kill(shared->on_terminal, SIGTSTP);
+                if (!eventually(stopped(shared->on_terminal), 5000))
                         bail("not stopped");
                 int64_t begun = wait_now_ms();
                 struct snib__id x = pump_id(p);
                 r = acquire(p, "elsewhere", x, LEASE);
                 waited += r.status != SNIB__GRANTED || wait_now_ms() - begun > 1000;
                 release(p, "elsewhere", x);
-                kill(w.pid, SIGCONT);
+                kill(shared->on_terminal, SIGCONT);
                 int64_t grants = shared->grants;
                 assert_true(eventually(shared->grants > grants, 5000));
         }

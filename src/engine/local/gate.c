@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The two kinds of byte locks. Both are open-file-description locks: they belong to a descriptor (and its copies in
- * forked children, which close them), not to a process, and the kernel drops them on any death.
+ * The two kinds of kernel locks. Both belong to an open file description (and its copies in forked children, which
+ * close them), not to a process, and the kernel drops them on any death.
  *
- * - File "gate": byte 0 is held around each write transaction. SQLite's own locks then never conflict, and its busy
- * handler, which sleeps, never runs. The holder locks a range that begins at byte 0 and is as long as the number of its
- * liveness byte + 1: everybody conflicts on byte 0, and the kernel's answer to "who?" carries the number, for no extra
- * work at all.
- * - File "live": byte N is held by a client for its whole life.
+ * - File "gate", locked as a whole by flock(2), is held around each write transaction. SQLite's own locks then never
+ * conflict, and its busy handler, which sleeps, never runs. Who holds it, for an error text, is read in /proc/locks.
+ * - File "live": byte N is held by a client for its whole life, as an open-file-description byte lock.
  */
 
 #include "engine/local/store.h"
@@ -16,6 +14,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static struct flock range(short type, int64_t start, int64_t length)
@@ -23,29 +24,24 @@ static struct flock range(short type, int64_t start, int64_t length)
         return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
 }
 
-bool snib__gate_try(int fd, int64_t slot)
+bool snib__gate_try(int fd)
 {
-        struct flock l = range(F_WRLCK, 0, slot + 1);
-
-        return fcntl(fd, F_OFD_SETLK, &l) == 0;
+        return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-bool snib__gate_wait(int fd, int64_t slot)
+bool snib__gate_wait(int fd)
 {
-        struct flock l = range(F_WRLCK, 0, slot + 1);
         int r;
 
         do
-                r = fcntl(fd, F_OFD_SETLKW, &l);
+                r = flock(fd, LOCK_EX);
         while (r < 0 && errno == EINTR);
         return r == 0;
 }
 
 void snib__gate_leave(int fd)
 {
-        struct flock l = range(F_UNLCK, 0, 0);
-
-        (void)fcntl(fd, F_OFD_SETLK, &l);
+        (void)flock(fd, LOCK_UN);
 }
 
 bool snib__live_take(int fd, int64_t slot)
@@ -92,48 +88,38 @@ static char process_state(int64_t pid)
         return end && end[1] == ' ' ? end[2] : 0;
 }
 
-/* What a client leaves at its place in the file for those who cannot ask the database: it may be the very thing that is
- * blocked. */
-#define CARD_SIZE 48
-
-void snib__live_sign(int fd, int64_t slot, int64_t pid, int64_t pid_namespace)
+/* The process that holds the gate; 0: none, one of another PID namespace, or the system does not say. */
+static long long gate_holder(const struct snib__store *s)
 {
-        char card[CARD_SIZE + 1];
+        char line[256];
+        long long found = 0, pid;
+        unsigned major_number, minor_number;
+        unsigned long long inode;
+        struct stat st;
+        FILE *f;
 
-        snprintf(card, sizeof(card), "%20lld %20lld      \n", (long long)pid, (long long)pid_namespace);
-        (void)!pwrite(fd, card, CARD_SIZE, slot * CARD_SIZE); /* without it an error is less precise, that is all */
-}
-
-static bool read_card(const struct snib__store *s, int64_t slot, long long *ret_pid, long long *ret_namespace)
-{
-        char card[CARD_SIZE + 1] = "";
-
-        return slot < INT32_MAX && pread(s->live_fd, card, CARD_SIZE, slot * CARD_SIZE) == CARD_SIZE &&
-               sscanf(card, "%lld %lld", ret_pid, ret_namespace) == 2 && *ret_pid > 0;
+        if (fstat(s->gate_fd, &st) < 0 || !(f = fopen("/proc/locks", "re")))
+                return 0;
+        while (!found && fgets(line, sizeof(line), f))
+                if (sscanf(line, "%*[0-9]: FLOCK ADVISORY WRITE %lld %x:%x:%llu", &pid, &major_number, &minor_number,
+                           &inode) == 4 &&
+                    major_number == major(st.st_dev) && minor_number == minor(st.st_dev) && inode == st.st_ino)
+                        found = pid;
+        (void)fclose(f);
+        return found > 0 ? found : 0;
 }
 
 void snib__gate_blame(const struct snib__store *s, int64_t timeout_ms, char *text, size_t size)
 {
-        struct flock l = range(F_WRLCK, 0, 1);
-        long long pid = 0, space = 0;
-        char state;
+        long long pid = gate_holder(s);
+        char state = pid ? process_state(pid) : 0;
 
-        if (fcntl(s->gate_fd, F_OFD_GETLK, &l) < 0 || l.l_type == F_UNLCK || !read_card(s, l.l_len - 1, &pid, &space)) {
-                snprintf(
-                    text, size,
-                    "the gate of %s was not free within %lld ms: a process that uses it is stopped, or its disk hangs",
-                    s->place.path, (long long)timeout_ms);
-                return;
-        }
-        if (space != s->pid_namespace) {
+        if (!pid)
                 snprintf(text, size,
-                         "process %lld of another PID namespace holds the gate of %s for more than %lld ms: see "
-                         "whether it is stopped, or end it",
-                         pid, s->place.path, (long long)timeout_ms);
-                return;
-        }
-        state = process_state(pid);
-        if (state == 'T' || state == 't')
+                         "the gate of %s was not free within %lld ms: a process that uses it is stopped (in another "
+                         "container?), or its disk hangs",
+                         s->place.path, (long long)timeout_ms);
+        else if (state == 'T' || state == 't')
                 snprintf(text, size,
                          "process %lld is stopped and holds the gate of %s for more than %lld ms: kill -CONT %lld, or "
                          "end it",

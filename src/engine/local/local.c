@@ -27,8 +27,6 @@
 #include <unistd.h>
 
 #define TIMEOUT_DEFAULT_MS 3000
-/* The number by which the gate knows one who has no liveness byte yet. */
-#define SLOT_OPENING ((int64_t)1 << 40)
 /* The kernel may keep as few as ten datagrams for a socket. Whoever finds about that many may have lost some. */
 #define MAILS_MANY 8
 #define MAILS_A_TIME 64
@@ -82,7 +80,6 @@ static struct snib__item *item_get(struct snib__local *c, enum snib__task task)
         item->task = task;
         item->mails = 0;
         item->new_hold = false;
-        item->work.slot = c->slot;
         item->work.finished = false;
         item->work.run = snib__item_run;
         item->work.after = snib__item_after;
@@ -546,7 +543,6 @@ static int client_enter(struct snib__local *c, struct snib_error *err)
 
         if (!item)
                 return snib__error(err, SNIB_ENOMEM, "out of memory");
-        item->work.slot = SLOT_OPENING;
         if (run_to_end(c, item)) {
                 r = item->note.reply.error;
                 if (r < 0)
@@ -587,12 +583,14 @@ static int open_descriptors(struct snib__local *c, struct snib_error *err)
 static struct snib__local *client_new(const struct snib__engine_config *config, const struct snib__place *place)
 {
         struct snib__local *c = snib__alloc(sizeof(*c));
-        struct snib__list *list[] = {&c->notes, &c->spent, &c->spare, &c->outstanding, &c->done};
 
         if (!c)
                 return NULL;
-        for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-                snib__list_init(list[i]);
+        snib__list_init(&c->notes);
+        snib__list_init(&c->spent);
+        snib__list_init(&c->spare);
+        snib__list_init(&c->outstanding);
+        snib__list_init(&c->done);
         c->base.ops = &snib__local_engine;
         c->pid = getpid();
         memcpy(c->uuid, config->uuid, sizeof(c->uuid));

@@ -435,6 +435,13 @@ static struct snib__store *find(const struct snib__place *place)
         return NULL;
 }
 
+static bool has_terminal(void)
+{
+        _cleanup_close_ int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+
+        return fd >= 0;
+}
+
 static int store_new(struct snib__store **ret_store, const struct snib__place *place, struct snib_error *err)
 {
         struct snib__store *s = snib__alloc(sizeof(*s));
@@ -457,6 +464,7 @@ static int store_new(struct snib__store **ret_store, const struct snib__place *p
                 return r;
         }
         s->pid_namespace = stat("/proc/self/ns/pid", &st) == 0 ? (int64_t)st.st_ino : 0;
+        s->terminal = has_terminal();
         s->place = *place;
         *ret_store = s;
         return 0;

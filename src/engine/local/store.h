@@ -69,7 +69,8 @@ struct snib__store {
         int gate_fd; /* own open file description: the inline path's hand on the gate */
         int live_fd; /* never holds a byte; looks at everybody's */
         int send_fd;
-        dev_t db_dev; /* of the file that `db` has open: a file put in its place is noticed */
+        bool terminal; /* the process had a controlling terminal when the store was opened */
+        dev_t db_dev;  /* of the file that `db` has open: a file put in its place is noticed */
         ino_t db_ino;
         int64_t pid_namespace;
         pthread_mutex_t lock; /* the fields below, and gate_fd's hold */
@@ -79,8 +80,7 @@ struct snib__store {
         bool existed;                    /* it has a row */
         struct snib__row *row;
         size_t rows, rows_room;
-        int64_t
-            queued; /* of its row: how many rows it has in table waiter, so that one look tells that there are none */
+        int64_t queued;      /* of its row: how many rows it has in table waiter; 0 saves the look */
         int log_pages;       /* of the write-ahead log after the last commit */
         int64_t in_place_ms; /* when the file was last seen where it should be */
         struct snib__worker *worker;
@@ -134,17 +134,15 @@ void snib__rows_finalize(struct snib__store *s);
 bool snib__uuid_of(const struct snib__id *id, char ret[SNIB__UUID_LENGTH + 1]);
 bool snib__uuid_valid(const char *text);
 
-/* The gate: one byte that whoever writes holds. The length of the range says which client it is. True: got it. */
-bool snib__gate_try(int fd, int64_t slot);
-bool snib__gate_wait(int fd, int64_t slot);
+/* The gate: whoever writes holds it. True: got it. */
+bool snib__gate_try(int fd);
+bool snib__gate_wait(int fd);
 void snib__gate_leave(int fd);
 /* Says in `text` who holds the gate of `s`, as far as can be found out. */
 void snib__gate_blame(const struct snib__store *s, int64_t timeout_ms, char *text, size_t size);
 
 /* The liveness byte number `slot`. */
 bool snib__live_take(int fd, int64_t slot);
-/* Leaves the pid beside it. */
-void snib__live_sign(int fd, int64_t slot, int64_t pid, int64_t pid_namespace);
 bool snib__live_test(const struct snib__store *s, int64_t slot);
 /* Whether any client of another process or of this one is alive. */
 bool snib__live_any(const struct snib__store *s);

@@ -358,7 +358,6 @@ static int enter(struct snib__item *item)
                                    s->place.path);
         if (!take_slot(c))
                 return snib__error(&item->error, SNIB_ESYSTEM, "no byte of %s/live can be locked", s->place.path);
-        snib__live_sign(c->live_fd, c->slot, c->pid, s->pid_namespace);
         memset(&row, 0, sizeof(row));
         row.slot = c->slot;
         row.pid = c->pid;

@@ -37,8 +37,7 @@ struct snib__worker {
         bool abandoned;
 };
 
-/* Stop signals and all others that can be held back, during the gate: ^Z of a single-threaded program must not stop it
- * there. Two system calls, a tenth of a microsecond each; see doc/design/local.md. */
+/* Stop signals and all others that can be held back. Two system calls, a tenth of a microsecond each. */
 static void block_signals(sigset_t *ret_old)
 {
         sigset_t all;
@@ -57,13 +56,16 @@ static bool run_with_gate(struct snib__store *s, struct snib__work *work)
         sigset_t old;
         bool got;
 
-        block_signals(&old);
-        got = snib__gate_try(s->gate_fd, work->slot);
+        /* ^Z of a single-threaded program must not stop it at the gate. Without a terminal there is no ^Z. */
+        if (s->terminal)
+                block_signals(&old);
+        got = snib__gate_try(s->gate_fd);
         if (got) {
                 work->run(work);
                 snib__gate_leave(s->gate_fd);
         }
-        restore_signals(&old);
+        if (s->terminal)
+                restore_signals(&old);
         return got && !work->again;
 }
 
@@ -136,13 +138,12 @@ static struct snib__work *take(struct snib__worker *w, bool gated)
 static void step(struct snib__worker *w)
 {
         bool gated = front(w)->gate;
-        int64_t slot = front(w)->slot;
         struct snib__work *work;
 
         w->at_gate = true;
         (void)pthread_mutex_unlock(&w->lock);
         if (gated)
-                gated = snib__gate_wait(w->gate_fd, slot);
+                gated = snib__gate_wait(w->gate_fd);
         (void)pthread_mutex_lock(&w->lock);
         w->at_gate = false;
         work = w->quit ? NULL : take(w, gated);

@@ -19,7 +19,6 @@ struct snib__worker;
 /* A piece of work: embedded in the caller's struct. */
 struct snib__work {
         struct snib__list link;
-        int64_t slot; /* who waits, for the gate's range */
         bool gate;    /* it writes: run it under the gate */
         bool patient; /* told to run(): it may wait for another program that is in SQLite */
         bool again; /* told by run(): it has done nothing and wants to be run once more, with what it set in `gate`, or
