@@ -162,7 +162,7 @@ static void F140_a_flood_costs_neither_memory_nor_the_lock(void **state)
                 flood(s, 5000, "0");
         /* Many messages that wait together are one question: not 50,000. */
         assert_true(scripts(s) < 25000);
-        if (resident_kb() - before > 8192)
+        if (wait_slow() == 1 && resident_kb() - before > 8192) /* a sanitizer keeps what is freed */
                 fail_msg("%ld kB grew to %ld kB", before, resident_kb());
         assert_false(atomic_load(&w.done));
         start = wait_now_ms();
