@@ -114,8 +114,8 @@ def stopping(url, behaviour, fate):
     beats.wait_first(0)
     if behaviour == "forks_grandchild":
         until(lambda: beats.read(0)[2] == 2, "the grandchild")
-    since = boot_ns()
     equal(run("force-release", "-u", url, "--yes", name).code, 0, "force-release")
+    since = boot_ns()  # no renewal can have succeeded after this
     if fate != "normal":
         wrapper.send_signal(getattr(signal, "SIG" + fate))
     if fate == "STOP":
