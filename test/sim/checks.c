@@ -194,7 +194,7 @@ void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__re
 {
         struct sim_log *log = h->log;
 
-        if (attempt == h->hold.attempt && log->sent_at > log->stale_at &&
+        if (h->hold.outstanding && attempt == h->hold.attempt && log->sent_at > log->stale_at &&
             (r->status == SNIB__GRANTED || r->status == SNIB__RENEWED))
                 log->stale = false;
 }

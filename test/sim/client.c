@@ -307,6 +307,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         struct snib__core_config config = {.op_timeout = w->options.op_timeout};
         int index = c->index;
         uint32_t incarnation = c->incarnation + 1;
+        int forces = c->forces; /* those of a process that crashed may still arrive */
 
         sim_not(w, &c->wake);
         sim_not(w, &c->resume);
@@ -314,6 +315,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         memset(c, 0, sizeof(*c));
         c->index = index;
         c->incarnation = incarnation;
+        c->forces = forces;
         c->alive = c->running = true;
         c->wake.run = run_wake;
         c->resume.run = run_resume;

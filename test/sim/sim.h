@@ -140,7 +140,7 @@ struct sim_client {
         struct sim_owner owners[SIM_OWNERS];
         struct sim_hold holds[SIM_HOLDS];
         int watches[SIM_NAMES];
-        int forces; /* FORCE requests sent */
+        int forces; /* FORCE requests sent, by earlier incarnations too */
         /* since when, in world time; SNIB__NEVER: not */
         snib__ns linked_at, running_at, watching_at[SIM_NAMES];
 };
