@@ -83,7 +83,8 @@ struct snib__engine_config {
 /* Properties of the store that core adapts to (not the public bits). */
 enum snib__trait {
         SNIB__TRAIT_QUEUE = 1, /* ACQUIRE with enqueue leaves a place in a queue; the turn comes as GRANTED */
-        SNIB__TRAIT_WATCH = 2  /* waiters must watch() the name to hear of changes */
+        SNIB__TRAIT_WATCH = 2, /* waiters must watch() the name to hear of changes */
+        SNIB__TRAIT_SOCKET = 4 /* answers come over a socket: process() may find one though nothing was polled */
 };
 
 struct snib__engine_ops {

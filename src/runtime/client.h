@@ -180,8 +180,11 @@ struct snib_client {
         bool polling; /* the driver is in poll, without the lock, with the two below */
         snib__ns polled_until;
         struct snib__interest polled;
-        bool kicked; /* wake_fd is set */
-        int wake_fd; /* ends the poll of a driving caller; makes snib_fd() readable */
+        bool kicked;         /* wake_fd is set */
+        bool spin;           /* a lone caller may read for a moment before it sleeps */
+        int64_t spin_skip;   /* so many turns go without it */
+        int64_t spin_missed; /* what spin_skip was set to last; 0: the last look was not in vain */
+        int wake_fd;         /* ends the poll of a driving caller; makes snib_fd() readable */
         snib__ns processed_at;
 
         int epoll; /* SNIB_THREADS_NONE */

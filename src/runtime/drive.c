@@ -17,6 +17,11 @@
 
 /* An engine that is always "due at once" must not keep the lock for ever. */
 #define STEPS_MAX 1000
+/* How long a lone caller looks for its answer before it sleeps: the time of a few round trips on one machine. */
+#define SPIN_NS ((snib__ns)40000)
+/* After a vain look so many turns go without one, doubling up to the second figure while looks stay vain. */
+#define SPIN_SKIP_MIN 2
+#define SPIN_SKIP_MAX 1024
 
 static struct snib__interest interest_of(struct snib_client *c, snib__ns now)
 {
@@ -148,10 +153,50 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, struct pollfd *extr
         snib__drive_step(c);
 }
 
+static bool may_spin(struct snib_client *c)
+{
+        bool alone = c->baton.waiting.next == c->baton.waiting.prev;
+
+        if (!c->spin || !alone || c->core.outstanding == 0 || c->polled.count == 0)
+                return false;
+        if (c->spin_skip == 0)
+                return true;
+        c->spin_skip--;
+        return false;
+}
+
+/* A lone caller whose answer is on its way reads without sleeping for a moment: falling asleep and being woken costs
+ * more than the answer takes. It stops by itself where that does not pay: a slow network, a busy machine. */
+static bool spin(struct snib_client *c, struct snib__wait *w)
+{
+        snib__ns begun = snib__os_now(), now = begun;
+        struct snib__interest ready;
+
+        c->polled = interest_of(c, now);
+        if (!may_spin(c))
+                return false;
+        ready = c->polled;
+        do {
+                process(c, &ready, now);
+                if (w->done) {
+                        c->spin_missed = 0;
+                        return true;
+                }
+                snib__client_unlock(c);
+                snib__client_lock(c);
+                now = snib__os_now();
+        } while (now - begun < SPIN_NS && c->polled.count > 0);
+        c->spin_missed = c->spin_missed ? snib__min(2 * c->spin_missed, SPIN_SKIP_MAX) : SPIN_SKIP_MIN;
+        c->spin_skip = c->spin_missed;
+        return w->done;
+}
+
 static void turn_as_waiter(struct snib_client *c, struct snib__wait *w)
 {
         struct pollfd wake = {.fd = c->wake_fd, .events = POLLIN};
 
+        if (spin(c, w))
+                return;
         snib__drive_turn(c, w->deadline, &wake, 1);
         if (c->kicked) {
                 c->kicked = false;

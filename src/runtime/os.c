@@ -130,6 +130,13 @@ void snib__os_yield(void)
         (void)sched_yield();
 }
 
+int snib__os_processors(void)
+{
+        cpu_set_t set;
+
+        return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
 int snib__os_random(void *bytes, size_t length)
 {
         ssize_t n;

@@ -43,6 +43,8 @@ void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns timeout)
 void snib__os_wake(_Atomic uint32_t *word);
 
 void snib__os_yield(void);
+/* How many processors this process may use, at least 1. */
+int snib__os_processors(void);
 
 /* 0 or -errno. */
 int snib__os_random(void *bytes, size_t length);

@@ -493,7 +493,7 @@ const struct snib__engine_ops snib__redis_engine = {
                             "with different tokens only if clocks agree",
              .caps = SNIB_CAP_FENCING | SNIB_CAP_CLOCK_TOKENS | SNIB_CAP_CROSS_PROCESS | SNIB_CAP_CROSS_MACHINE |
                      SNIB_CAP_SURVIVES_RESTART},
-    .traits = SNIB__TRAIT_WATCH,
+    .traits = SNIB__TRAIT_WATCH | SNIB__TRAIT_SOCKET,
     .schemes = schemes,
     .open = redis_open,
     .submit = redis_submit,
