@@ -291,7 +291,7 @@ int main(int argc, char **argv)
         program = argv[0];
         while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
                 if (o == 'S')
-                        sim_only_store = atoi(optarg);
+                        sim_only_store = (int)strtol(optarg, NULL, 10) % SIM_STORES;
                 else if (o == 'b')
                         bug = optarg;
                 else if (o == 't')

@@ -29,6 +29,24 @@ struct action {
 static struct action actions[LINES_MAX];
 static int action_count;
 
+/* A number of 0 or more, -1 if the text is none. */
+static int64_t number_of(const char *text)
+{
+        char *end;
+        long long n = strtoll(text, &end, 10);
+
+        return end != text && *end == 0 && n >= 0 && n < 1000000 ? n : -1;
+}
+
+/* Milliseconds, perhaps with a fraction; -1. */
+static snib__ns time_of(const char *text)
+{
+        char *end;
+        double ms = strtod(text, &end);
+
+        return end != text && *end == 0 && ms >= 0 && ms < 1e6 ? (snib__ns)(ms * (double)SNIB__MS) : -1;
+}
+
 static bool set_option(struct sim_options *o, const char *key, const char *value)
 {
         static const char *const stores[] = {"queue", "watch", "bytes"};
@@ -42,9 +60,9 @@ static bool set_option(struct sim_options *o, const char *key, const char *value
                      {"until", &o->safety, NULL}};
 
         if (strcmp(key, "share_owner") == 0)
-                return (o->share_owner = atoi(value));
+                return (o->share_owner = number_of(value) == 1);
         if (strcmp(key, "clients") == 0)
-                return (o->clients = atoi(value)) > 0 && o->clients <= SIM_CLIENTS;
+                return (o->clients = (int)number_of(value)) > 0 && o->clients <= SIM_CLIENTS;
         for (int i = 0; strcmp(key, "store") == 0 && i < SIM_STORES; i++) {
                 if (strcmp(value, stores[i]) != 0)
                         continue;
@@ -54,10 +72,10 @@ static bool set_option(struct sim_options *o, const char *key, const char *value
         for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
                 if (strcmp(key, times[i].key) != 0)
                         continue;
-                *times[i].at = (snib__ns)(atof(value) * (double)SNIB__MS);
+                *times[i].at = time_of(value);
                 if (times[i].too)
                         *times[i].too = *times[i].at;
-                return true;
+                return *times[i].at >= 0;
         }
         return false;
 }
@@ -69,7 +87,7 @@ static void act_on_client(struct sim *w, const struct action *a, struct sim_clie
         if (strcmp(a->verb, "crash") == 0) {
                 sim_client_crash(w, c);
         } else if (strcmp(a->verb, "pause") == 0) {
-                sim_client_pause(w, c, atoi(a->word) * SNIB__MS);
+                sim_client_pause(w, c, time_of(a->word));
         } else if (strcmp(a->verb, "cut") == 0) {
                 w->store->cut(w, c, true);
         } else if (strcmp(a->verb, "silence") == 0) {
@@ -89,7 +107,7 @@ static void run_action(struct sim *w, struct sim_event *e)
         const struct action *a = snib__container(e, struct action, event);
 
         if (strcmp(a->verb, "restart") == 0 || strcmp(a->verb, "empty") == 0)
-                w->store->restart(w, a->verb[0] == 'r', atoi(a->word) * SNIB__MS);
+                w->store->restart(w, a->verb[0] == 'r', time_of(a->word));
         else if (a->client < 0 || !w->clients[a->client].alive)
                 sim_fail(w, SIM_CRASHED, "script", "line %d: no such client", a->number);
         else
@@ -125,9 +143,11 @@ static bool read_script(FILE *f, struct sim_options *o, char *script, int *ret_n
         action_count = 0;
         script[0] = 0;
         for (*ret_number = 1; fgets(line, sizeof(line), f); ++*ret_number) {
-                if (strlen(script) + strlen(line) >= TEXT_MAX)
+                size_t used = strlen(script);
+
+                if (used + strlen(line) >= TEXT_MAX)
                         return false;
-                strcat(script, line);
+                memcpy(script + used, line, strlen(line) + 1);
                 if (strncmp(line, "----", 4) == 0)
                         return true;
                 if (line[0] == '#' || line[0] == '\n')
