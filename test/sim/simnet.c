@@ -6,7 +6,6 @@
  */
 
 #include "simnet.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define FLYING_MAX 128
@@ -319,12 +318,10 @@ static void simnet_submit(struct snib__engine *base, struct snib__tag tag, const
         struct simnet *e = snib__container(base, struct simnet, base);
         struct sim_message *m;
 
-        if (!e->up) {
-                note_failed(e, tag, SNIB_EUNREACHABLE, "not connected");
+        if (!e->up || e->flying_count == FLYING_MAX) {
+                note_failed(e, tag, SNIB_EUNREACHABLE, e->up ? "the server does not read" : "not connected");
                 return;
         }
-        if (e->flying_count == FLYING_MAX)
-                abort();
         e->flying[e->flying_count++] = (struct flying){tag, now};
         m = message(e, SIM_OP);
         m->tag = tag;
