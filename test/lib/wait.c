@@ -43,6 +43,11 @@ int wait_slow(void)
         return n > BUILD_SLOW && n < 1000 ? (int)n : BUILD_SLOW;
 }
 
+bool wait_threads_after_fork(void)
+{
+        return BUILD_SLOW < 4;
+}
+
 bool wait_readable(int fd, int64_t ms)
 {
         int64_t until = wait_now_ms() + ms * wait_slow();

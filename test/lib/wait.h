@@ -17,6 +17,9 @@ int64_t wait_now_ms(void);
  * by it. */
 int wait_slow(void);
 
+/* False in a build whose sanitizer cannot follow threads that a forked child starts. */
+bool wait_threads_after_fork(void);
+
 /* True once `fd` is readable (or at its end), false after ms. */
 bool wait_readable(int fd, int64_t ms);
 
