@@ -74,8 +74,10 @@ int fault_join(struct fault_waiter *w); /* its result */
 struct redis_server *fault_server(const char *const *args);
 struct redis_server *fault_server_tcp(const char *const *args);
 
-/* Skips the running test if there is no server to start. */
-void fault_need_server(void);
+/* Runs the tests. Without a server to start, the last `of_server` of them are left out, and the output says why. */
+int fault_run(const char *name, struct CMUnitTest *tests, int count, int of_server);
+#define fault_run_all(name, tests) \
+        fault_run((name), (tests), sizeof(tests) / sizeof((tests)[0]), sizeof(tests) / sizeof((tests)[0]))
 
 bool fault_key(struct redis_server *s, const char *name);           /* the lock's key exists */
 long long fault_pttl(struct redis_server *s, const char *name);     /* milliseconds, -1 none, -2 no key */

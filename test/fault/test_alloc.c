@@ -136,11 +136,11 @@ static void F111_every_allocation_fails_once_redis(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
+        struct CMUnitTest tests[] = {
             cmocka_unit_test(F111_every_allocation_fails_once_mem),
             cmocka_unit_test(F111_every_allocation_fails_once_local),
             cmocka_unit_test(F111_every_allocation_fails_once_redis),
         };
 
-        return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
+        return fault_run("alloc", tests, sizeof(tests) / sizeof(tests[0]), 1);
 }

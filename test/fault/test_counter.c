@@ -167,10 +167,10 @@ static void F108_counting_under_kills_redis(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
+        struct CMUnitTest tests[] = {
             cmocka_unit_test(F108_counting_under_kills_local),
             cmocka_unit_test(F108_counting_under_kills_redis),
         };
 
-        return cmocka_run_group_tests_name("counter", tests, NULL, NULL);
+        return fault_run("counter", tests, sizeof(tests) / sizeof(tests[0]), 1);
 }

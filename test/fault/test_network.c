@@ -520,7 +520,7 @@ static void F26_no_herd_after_a_restart(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
+        struct CMUnitTest tests[] = {
             cmocka_unit_test(F15_F16_cut_at_every_byte_of_requests_one_try),
             cmocka_unit_test(F15_F16_cut_at_every_byte_of_replies_one_try),
             cmocka_unit_test(F15_F16_cut_at_every_byte_of_requests_waiting),
@@ -540,5 +540,5 @@ int main(void)
             cmocka_unit_test(F26_no_herd_after_a_restart),
         };
 
-        return cmocka_run_group_tests_name("network", tests, NULL, NULL);
+        return fault_run_all("network", tests);
 }

@@ -179,11 +179,11 @@ static void F140_a_flood_costs_neither_memory_nor_the_lock(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
+        struct CMUnitTest tests[] = {
             cmocka_unit_test(F32_200_waiters_one_release_one_wake_up),
             cmocka_unit_test(F139_forged_messages_are_hints),
             cmocka_unit_test(F140_a_flood_costs_neither_memory_nor_the_lock),
         };
 
-        return cmocka_run_group_tests_name("notify", tests, NULL, NULL);
+        return fault_run_all("notify", tests);
 }

@@ -521,7 +521,7 @@ static void F143_the_password_is_in_no_text(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
+        struct CMUnitTest tests[] = {
             cmocka_unit_test(F108_kill9_of_the_holder_frees_after_the_lease),
             cmocka_unit_test(F108_a_clean_end_frees_at_once),
             cmocka_unit_test(F6_stopped_longer_than_the_lease),
@@ -535,5 +535,5 @@ int main(void)
             cmocka_unit_test(F143_the_password_is_in_no_text),
         };
 
-        return cmocka_run_group_tests_name("process", tests, NULL, NULL);
+        return fault_run_all("process", tests);
 }

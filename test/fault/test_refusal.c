@@ -428,7 +428,7 @@ static void F52_a_waiter_learns_of_the_wrong_type(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
+        struct CMUnitTest tests[] = {
             cmocka_unit_test(F48_a_full_server_renews_and_releases),
             cmocka_unit_test(F48_a_full_server_releases_fenced_locks),
             cmocka_unit_test(F46_a_read_only_server_is_waited_for),
@@ -445,5 +445,5 @@ int main(void)
             cmocka_unit_test(F52_a_waiter_learns_of_the_wrong_type),
         };
 
-        return cmocka_run_group_tests_name("refusal", tests, NULL, NULL);
+        return fault_run_all("refusal", tests);
 }

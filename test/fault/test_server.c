@@ -440,7 +440,7 @@ static void F47_loading_is_waited_out(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
+        struct CMUnitTest tests[] = {
             cmocka_unit_test(F38_kill9_without_persistence_is_a_loss),
             cmocka_unit_test(F38_kill9_without_persistence_fenced_tokens_rise),
             cmocka_unit_test(F38_kill9_tells_waiters_and_lets_them_in),
@@ -459,5 +459,5 @@ int main(void)
             cmocka_unit_test(F47_loading_is_waited_out),
         };
 
-        return cmocka_run_group_tests_name("server", tests, NULL, NULL);
+        return fault_run_all("server", tests);
 }
