@@ -7,6 +7,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "runtime/client.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +68,9 @@ static void hold_fill(struct snib_grant *g, const struct snib_lock *lock, size_t
         memset(h, 0, sizeof(*h));
         h->name = (struct snib__name){g->text, lock->name_length};
         h->owner = (struct snib__name){g->text + lock->name_length + 1, owner_length};
-        (void)snprintf(h->id.text, sizeof(h->id.text), "%s:%llu", c->uuid, (unsigned long long)++c->hold_number);
+        memcpy(h->id.text, c->uuid, sizeof(c->uuid) - 1);
+        h->id.text[sizeof(c->uuid) - 1] = ':';
+        (void)snib__decimal(h->id.text + sizeof(c->uuid), ++c->hold_number); /* zeros follow */
         h->who = c->who;
         h->fenced = lock->kind == SNIB_LOCK_FENCED;
         h->reentrant = lock->kind != SNIB_LOCK_NON_REENTRANT;

@@ -86,18 +86,18 @@ static bool append(struct link *l, const char *bytes, size_t length)
 
 bool snib__link_send(struct link *l, struct request *q, int argc, const char **argv, const size_t *length, snib__ns now)
 {
-        char *bytes = NULL;
+        sds bytes = NULL;
         int n;
         bool done;
 
         if ((l->state != LINK_READY && l->state != LINK_HANDSHAKE) || l->broken)
                 return false;
         snib__assert(argc <= SNIB__REDIS_ARGS_MAX);
-        n = (int)redisFormatCommandArgv(&bytes, argc, argv, length);
+        n = (int)redisFormatSdsCommandArgv(&bytes, argc, argv, length);
         if (n < 0)
                 return false;
         done = append(l, bytes, (size_t)n);
-        redisFreeCommand(bytes);
+        redisFreeSdsCommand(bytes);
         if (!done)
                 return false;
         q->begins = l->out_base + l->out_length - (size_t)n;

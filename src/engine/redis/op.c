@@ -7,6 +7,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "engine/redis/internal.h"
 #include <inttypes.h>
@@ -116,7 +117,7 @@ static void send_parts(struct redis *r, struct request *q, const char *channel, 
 
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
 {
-        char channel[SNIB__CHANNEL_MAX], token[SNIB__CHANNEL_MAX], lease[24], known[24];
+        char channel[SNIB__CHANNEL_MAX], token[SNIB__CHANNEL_MAX], lease[SNIB__DECIMAL_MAX], known[SNIB__DECIMAL_MAX];
         size_t channel_length, token_length;
         const struct snib__redis_script *s;
         struct command c = {0};
@@ -136,9 +137,9 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
         if (q->verb == SNIB__ACQUIRE || q->verb == SNIB__RELEASE || q->verb == SNIB__RENEW)
                 put_text(&c, q->id.text);
         if (q->verb == SNIB__ACQUIRE || q->verb == SNIB__RENEW)
-                put(&c, lease, (size_t)snprintf(lease, sizeof(lease), "%" PRId64, q->lease_ms));
+                put(&c, lease, snib__decimal(lease, (uint64_t)q->lease_ms));
         if (q->script == SNIB__SCRIPT_ACQUIRE_FENCED)
-                put(&c, known, (size_t)snprintf(known, sizeof(known), "%" PRId64, q->token));
+                put(&c, known, snib__decimal(known, (uint64_t)q->token));
         if (q->verb == SNIB__RELEASE || q->verb == SNIB__FORCE)
                 put(&c, channel, channel_length);
         if (q->verb == SNIB__QUERY && q->kind == REQUEST_OP)
