@@ -157,7 +157,7 @@ static bool may_spin(struct snib_client *c)
 {
         bool alone = c->baton.waiting.next == c->baton.waiting.prev;
 
-        if (!c->spin || !alone || c->core.outstanding == 0 || c->polled.count == 0)
+        if (!c->spin || !alone || c->core.outstanding == 0)
                 return false;
         if (c->spin_skip == 0)
                 return true;
@@ -169,14 +169,14 @@ static bool may_spin(struct snib_client *c)
  * more than the answer takes. It stops by itself where that does not pay: a slow network, a busy machine. */
 static bool spin(struct snib_client *c, struct snib__wait *w)
 {
-        snib__ns begun = snib__os_now(), now = begun;
         struct snib__interest ready;
+        snib__ns begun, now;
 
-        c->polled = interest_of(c, now);
         if (!may_spin(c))
                 return false;
-        ready = c->polled;
+        begun = now = snib__os_now();
         do {
+                ready = interest_of(c, now);
                 process(c, &ready, now);
                 if (w->done) {
                         c->spin_missed = 0;
@@ -185,7 +185,7 @@ static bool spin(struct snib_client *c, struct snib__wait *w)
                 snib__client_unlock(c);
                 snib__client_lock(c);
                 now = snib__os_now();
-        } while (now - begun < SPIN_NS && c->polled.count > 0);
+        } while (now - begun < SPIN_NS);
         c->spin_missed = c->spin_missed ? snib__min(2 * c->spin_missed, SPIN_SKIP_MAX) : SPIN_SKIP_MIN;
         c->spin_skip = c->spin_missed;
         return w->done;

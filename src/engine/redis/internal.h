@@ -177,6 +177,9 @@ struct redis_config {
         snib__ns connect_timeout;
 };
 
+/* Room for the name of a channel or of another key beside a lock: a prefix, two braces, the name. */
+#define SNIB__CHANNEL_MAX 2048
+
 struct redis {
         struct snib__engine base;
         struct redis_config config;
@@ -192,6 +195,7 @@ struct redis {
         uint32_t watched; /* faces with at least one watch */
         bool sweep;       /* a channel may be free */
         struct snib__list free, notes, spent;
+        char channel[SNIB__CHANNEL_MAX], token_key[SNIB__CHANNEL_MAX]; /* of the request that is being written */
         struct snib__list listings, spent_listings;
         struct note up, down;
         struct snib_error down_error;
@@ -256,7 +260,6 @@ bool snib__op_keep_name(struct request *q, struct snib__name name);
 int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree_node *b);
 /* Writes the channel of a name: *ret_length bytes in `ret`, which has SNIB__CHANNEL_MAX. False: the name is too long.
  */
-#define SNIB__CHANNEL_MAX 2048
 bool snib__watch_channel(struct snib__name name, char *ret, size_t *ret_length);
 bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
 bool snib__watch_message(struct redis *r, const struct snib__resp_value *values, size_t count);

@@ -12,11 +12,12 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "engine/redis/internal.h"
 #include <errno.h>
-#include <hiredis/hiredis.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,8 @@ static const char *role_name(const struct link *l)
 
 /* ---- out */
 
-static bool append(struct link *l, const char *bytes, size_t length)
+/* Room for so many bytes at the end of what is to be sent; NULL if it would be too much, or memory is short. */
+static char *reserve(struct link *l, size_t length)
 {
         if (l->out_sent == l->out_length) {
                 l->out_base += l->out_length;
@@ -75,32 +77,58 @@ static bool append(struct link *l, const char *bytes, size_t length)
                 while (room - l->out_length < length)
                         room *= 2;
                 if (room > SNIB__REDIS_OUT_MAX || !(grown = snib__grow(l->out, room)))
-                        return false;
+                        return NULL;
                 l->out = grown;
                 l->out_room = room;
         }
-        memcpy(l->out + l->out_length, bytes, length);
-        l->out_length += length;
+        return l->out + l->out_length;
+}
+
+/* A type, a number, and the end of the line: at most HEAD_MAX bytes. */
+#define HEAD_MAX (1 + SNIB__DECIMAL_MAX + 2)
+
+static char *put_head(char *at, char type, size_t number)
+{
+        *at++ = type;
+        at += snib__decimal(at, number);
+        *at++ = '\r';
+        *at++ = '\n';
+        return at;
+}
+
+/* A request is an array of bulk strings. Written in place: hiredis' formatter cost a twentieth of an acquire. */
+static bool append(struct link *l, int argc, const char **argv, const size_t *length)
+{
+        size_t most = HEAD_MAX;
+        char *at;
+
+        for (int i = 0; i < argc; i++)
+                most += HEAD_MAX + length[i] + 2;
+        at = reserve(l, most);
+        if (!at)
+                return false;
+        at = put_head(at, '*', (size_t)argc);
+        for (int i = 0; i < argc; i++) {
+                at = put_head(at, '$', length[i]);
+                memcpy(at, argv[i], length[i]);
+                at += length[i];
+                *at++ = '\r';
+                *at++ = '\n';
+        }
+        l->out_length = (size_t)(at - l->out);
         return true;
 }
 
 bool snib__link_send(struct link *l, struct request *q, int argc, const char **argv, const size_t *length, snib__ns now)
 {
-        sds bytes = NULL;
-        int n;
-        bool done;
+        uint64_t begins = l->out_base + l->out_length;
 
         if ((l->state != LINK_READY && l->state != LINK_HANDSHAKE) || l->broken)
                 return false;
         snib__assert(argc <= SNIB__REDIS_ARGS_MAX);
-        n = (int)redisFormatSdsCommandArgv(&bytes, argc, argv, length);
-        if (n < 0)
+        if (!append(l, argc, argv, length))
                 return false;
-        done = append(l, bytes, (size_t)n);
-        redisFreeSdsCommand(bytes);
-        if (!done)
-                return false;
-        q->begins = l->out_base + l->out_length - (size_t)n;
+        q->begins = begins;
         q->deadline = snib__after(now, l->redis->config.timeout);
         snib__list_append(&l->in_flight, &q->note.link);
         return true;

@@ -99,41 +99,40 @@ static void send_part(struct redis *r, struct request *q, enum request_kind kind
                 snib__redis_request_free(r, part);
 }
 
-static void send_parts(struct redis *r, struct request *q, const char *channel, size_t channel_length,
-                       const char *token, size_t token_length, snib__ns now)
+static void send_parts(struct redis *r, struct request *q, size_t channel_length, snib__ns now)
 {
         struct command waiters = {0}, counter = {0};
 
         put_text(&waiters, "PUBSUB");
         put_text(&waiters, "NUMSUB");
-        put(&waiters, channel, channel_length);
+        put(&waiters, r->channel, channel_length);
         send_part(r, q, REQUEST_WAITERS, &waiters, now);
         if (!q->fenced)
                 return;
         put_text(&counter, "GET");
-        put(&counter, token, token_length);
+        put(&counter, r->token_key, token_key(q, r->token_key));
         send_part(r, q, REQUEST_TOKEN, &counter, now);
 }
 
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
 {
-        char channel[SNIB__CHANNEL_MAX], token[SNIB__CHANNEL_MAX], lease[SNIB__DECIMAL_MAX], known[SNIB__DECIMAL_MAX];
-        size_t channel_length, token_length;
+        char lease[SNIB__DECIMAL_MAX], known[SNIB__DECIMAL_MAX];
+        size_t channel_length = 0;
         const struct snib__redis_script *s;
         struct command c = {0};
 
         q->script = script_for(q->verb, q->fenced);
         s = &snib__redis_scripts[q->script];
         q->by_text = r->commands.by_text[q->script];
-        if (!snib__watch_channel((struct snib__name){q->name, q->name_length}, channel, &channel_length))
+        if (q->verb != SNIB__ACQUIRE && q->verb != SNIB__RENEW &&
+            !snib__watch_channel((struct snib__name){q->name, q->name_length}, r->channel, &channel_length))
                 return false;
-        token_length = token_key(q, token);
         put_text(&c, q->by_text ? "EVAL" : "EVALSHA");
         put(&c, q->by_text ? s->text : s->sha1, q->by_text ? s->length : 40);
         put(&c, q->script == SNIB__SCRIPT_ACQUIRE_FENCED ? "2" : "1", 1);
         put(&c, q->name, q->name_length);
         if (q->script == SNIB__SCRIPT_ACQUIRE_FENCED)
-                put(&c, token, token_length);
+                put(&c, r->token_key, token_key(q, r->token_key));
         if (q->verb == SNIB__ACQUIRE || q->verb == SNIB__RELEASE || q->verb == SNIB__RENEW)
                 put_text(&c, q->id.text);
         if (q->verb == SNIB__ACQUIRE || q->verb == SNIB__RENEW)
@@ -141,9 +140,9 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
         if (q->script == SNIB__SCRIPT_ACQUIRE_FENCED)
                 put(&c, known, snib__decimal(known, (uint64_t)q->token));
         if (q->verb == SNIB__RELEASE || q->verb == SNIB__FORCE)
-                put(&c, channel, channel_length);
+                put(&c, r->channel, channel_length);
         if (q->verb == SNIB__QUERY && q->kind == REQUEST_OP)
-                send_parts(r, q, channel, channel_length, token, token_length, now);
+                send_parts(r, q, channel_length, now);
         return snib__link_send(&r->commands, q, c.count, c.text, c.length, now);
 }
 
