@@ -103,14 +103,14 @@ struct snib__hold {
         enum snib__hold_state state;
         uint64_t cookie; /* of the present use of this memory */
         uint64_t arrival;
-        uint32_t attempt;       /* number of the latest request */
-        bool outstanding;       /* it has no answer yet */
-        enum snib__verb verb;   /* of the latest request */
-        bool submit;            /* it is still to be pulled as an effect */
-        snib__ns sent_at;       /* when it was sent */
-        snib__ns deadline;      /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
-        snib__ns hold_end;      /* end of the total hold, SNIB__NEVER */
-        snib__ns wake_at;       /* with a request outstanding: its time-out; else the next poll, renewal or try */
+        uint32_t attempt;     /* number of the latest request */
+        bool outstanding;     /* it has no answer yet */
+        enum snib__verb verb; /* of the latest request */
+        bool submit;          /* it is still to be pulled as an effect */
+        snib__ns sent_at;     /* when it was sent */
+        snib__ns deadline;    /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
+        snib__ns hold_end;    /* end of the total hold, SNIB__NEVER */
+        snib__ns wake_at;     /* with a request outstanding: its time-out; else the next poll, renewal or try */
         int64_t token;
         int depth;
         int loss;          /* enum snib_loss */
