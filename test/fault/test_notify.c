@@ -53,8 +53,8 @@ static void F32_200_waiters_one_release_one_wake_up(void **state)
                 locks[i] = fault_lock(b, "stock", owner, 100000);
                 assert_result(snib_lock_acquire_async(locks[i], SNIB_FOREVER, got_it, NULL, NULL), 0);
         }
-        assert_true(eventually(scripts(s) >= CROWD, 5000));
-        assert_true(fault_subscribers(s, "stock") == 1); /* one for all of them */
+        assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000)); /* one for all of them */
+        assert_true(eventually(scripts(s) >= 2 * CROWD, 5000));            /* each asks again when it is there */
         for (int round = 0; round < ROUNDS; round++) {
                 int before = atomic_load(&granted);
 
