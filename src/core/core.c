@@ -473,8 +473,10 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
                 next = it->next;
                 if (up)
                         relink(c, h, now);
-                else if (h->state == SNIB__WAITING)
+                else if (h->state == SNIB__WAITING) {
                         snib__hold_blame(h, &why);
+                        snib__wait_link_down(c, h, now);
+                }
         }
         for (struct snib__list *it = c->asks.next, *next; up && it != &c->asks; it = next) {
                 next = it->next;

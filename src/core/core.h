@@ -77,6 +77,8 @@ struct snib__call {
         bool once;         /* ACQUIRE: one honest try instead of a wait; the deadline is then ignored */
         snib__ns deadline; /* when to stop waiting; SNIB__NEVER */
         void *owner_data;  /* the runtime's own */
+        bool second;       /* once: the link broke under the first try; there is a second when it is back */
+        int downs;         /* how often the link was reported down since */
         /* the answer */
         int result;                /* ACQUIRE: 1 held, 0 not in time; RELEASE: 1, 0; RENEW: 1; or a negative code */
         struct snib__fault fault;  /* with a negative result */
@@ -123,6 +125,7 @@ struct snib__hold {
         bool release_in_doubt; /* a release was sent whose fate is unknown */
         bool was_held;
         bool refused;       /* the engine refused to renew */
+        bool asked_linked;  /* the link was up when the latest question was asked */
         bool watching_seen; /* the watch took effect before */
         int failures;       /* in a row, for back-off */
         struct snib__fault fault;

@@ -46,6 +46,8 @@ void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now);
 /* A change was noticed: ask now, or again when the question under way is answered. */
 void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, snib__ns now);
+/* The link is (still) down: who wanted one try need not wait for it any longer. */
+void snib__wait_link_down(struct snib__core *c, struct snib__hold *h, snib__ns now);
 /* Nobody waits for this acquire any more. */
 void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);

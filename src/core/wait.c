@@ -15,6 +15,7 @@
 static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         h->again = false;
+        h->asked_linked = c->link_up;
         if (c->config.queues)
                 snib__list_each (it, &h->calls)
                         if (!snib__container(it, struct snib__call, link)->once)
@@ -106,18 +107,46 @@ void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const st
                 snib__release_begin(c, h, now);
 }
 
+/* A connection that was cut while it was idle is noticed by the next request only. That must not be the answer to a
+ * single try: the id makes it safe to ask again, once, as soon as the link is back. */
+static bool try_again(struct snib__core *c, const struct snib__hold *h, struct snib__call *call, snib__ns now)
+{
+        snib__ns until = snib__after(h->sent_at, c->config.op_timeout); /* both together take no longer than one may */
+
+        if (call->second || !h->asked_linked || until <= now ||
+            (h->fault.code != SNIB_EUNKNOWN && h->fault.code != SNIB_EUNREACHABLE))
+                return false;
+        call->second = true;
+        call->deadline = until;
+        snib__timer_set(c, &call->timer, until);
+        return true;
+}
+
 /* Answers those who wanted one try, as it came out. */
-static void answer_once(struct snib__core *c, struct snib__hold *h, int result)
+static void answer_once(struct snib__core *c, struct snib__hold *h, int result, snib__ns now)
 {
         for (struct snib__list *it = h->calls.next, *next; it != &h->calls; it = next) {
                 struct snib__call *call = snib__container(it, struct snib__call, link);
 
                 next = it->next;
-                if (!call->once || call->kind != SNIB__CALL_ACQUIRE)
+                if (!call->once || call->kind != SNIB__CALL_ACQUIRE || (result < 0 && try_again(c, h, call, now)))
                         continue;
                 call->holder = h->last;
                 snib__call_answer(c, call, result, result < 0 ? &h->fault : NULL);
         }
+}
+
+void snib__wait_link_down(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        for (struct snib__list *it = h->calls.next, *next; it != &h->calls; it = next) {
+                struct snib__call *call = snib__container(it, struct snib__call, link);
+
+                next = it->next;
+                if (call->second && ++call->downs > 1) /* the first report is of the break itself */
+                        snib__call_answer(c, call, h->fault.code, &h->fault);
+        }
+        if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
+                snib__wait_leave(c, h, now);
 }
 
 static void go_on_waiting(struct snib__core *c, struct snib__hold *h, snib__ns delay, snib__ns now)
@@ -146,7 +175,7 @@ static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__
         h->failures = 0;
         h->fault.code = 0;
         h->in_doubt = false;
-        answer_once(c, h, 0);
+        answer_once(c, h, 0, now);
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE)) {
                 snib__wait_leave(c, h, now);
                 return;
@@ -165,7 +194,7 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
                 h->in_doubt = true;
         else if (h->attempt == 1)
                 h->queued = h->in_doubt; /* not executed: not in the queue either */
-        answer_once(c, h, r->error);
+        answer_once(c, h, r->error, now);
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 snib__wait_leave(c, h, now);
         else

@@ -300,6 +300,43 @@ static void F15_repeats_with_the_same_id(void **state)
         expect(&r, "answer 1; ");
 }
 
+/* A single try does not fail for a connection that was cut while nobody used it. */
+static void F24_a_try_over_a_cut_connection_is_made_again(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        refuse(&r, SNIB_EUNKNOWN);
+        snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "reset", r.now);
+        expect(&r, "");
+        snib__core_link(&r.core, true, 0, 0, NULL, r.now);
+        expect(&r, "acquire#2; ");
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "answer 1; ");
+}
+
+static void a_try_does_not_wait_for_a_server_that_is_gone(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        refuse(&r, SNIB_EUNREACHABLE);
+        snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "reset", r.now);
+        expect(&r, "");
+        snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "refused", r.now);
+        expect(&r, "answer -10; free; ");
+}
+
 static void F17_an_answer_to_an_earlier_attempt_is_dropped(void **state)
 {
         struct rig r;
@@ -682,6 +719,8 @@ int main(void)
             cmocka_unit_test(F30_asks_again_after_watching),
             cmocka_unit_test(F31_polls_within_the_holders_lease),
             cmocka_unit_test(F15_repeats_with_the_same_id),
+            cmocka_unit_test(F24_a_try_over_a_cut_connection_is_made_again),
+            cmocka_unit_test(a_try_does_not_wait_for_a_server_that_is_gone),
             cmocka_unit_test(F17_an_answer_to_an_earlier_attempt_is_dropped),
             cmocka_unit_test(F16_a_repeated_release_says_released),
             cmocka_unit_test(F82_release_of_what_was_taken_is_lost),
