@@ -107,6 +107,19 @@ void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const st
                 snib__release_begin(c, h, now);
 }
 
+/* A grant that came after its lease: it was executed, and is given back. */
+static const struct snib__reply too_late = {.status = SNIB__FAILED,
+                                            .error = SNIB_ENOTREADY,
+                                            .error_text = "the engine answers more slowly than the lease lasts"};
+
+/* What an acquire that ends now for want of an engine is told: "certainly not executed" only if that is so. */
+static int blame_code(struct snib__hold *h)
+{
+        if (h->in_doubt && (h->fault.code == SNIB_EUNREACHABLE || h->fault.code == SNIB_ENOTREADY))
+                h->fault.code = SNIB_EUNKNOWN;
+        return h->fault.code;
+}
+
 /* A connection that was cut while it was idle is noticed by the next request only. That must not be the answer to a
  * single try: the id makes it safe to ask again, once, as soon as the link is back. */
 static bool try_again(struct snib__core *c, const struct snib__hold *h, struct snib__call *call, snib__ns now)
@@ -143,7 +156,7 @@ void snib__wait_link_down(struct snib__core *c, struct snib__hold *h, snib__ns n
 
                 next = it->next;
                 if (call->second && ++call->downs > 1) /* the first report is of the break itself */
-                        snib__call_answer(c, call, h->fault.code, &h->fault);
+                        snib__call_answer(c, call, blame_code(h), &h->fault);
         }
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 snib__wait_leave(c, h, now);
@@ -194,7 +207,7 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
                 h->in_doubt = true;
         else if (h->attempt == 1)
                 h->queued = h->in_doubt; /* not executed: not in the queue either */
-        answer_once(c, h, r->error, now);
+        answer_once(c, h, r == &too_late ? r->error : blame_code(h), now);
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 snib__wait_leave(c, h, now);
         else
@@ -223,10 +236,6 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         static const struct snib__reply nonsense = {.status = SNIB__FAILED,
                                                     .error = SNIB_EPROTOCOL,
                                                     .error_text = "the engine's answer is not one to an acquire"};
-        static const struct snib__reply too_late = {.status = SNIB__FAILED,
-                                                    .error = SNIB_ENOTREADY,
-                                                    .error_text =
-                                                        "the engine answers more slowly than the hold would last"};
 
         if (r->status == SNIB__BUSY) {
                 busy(c, h, r, now);
@@ -254,7 +263,10 @@ void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__n
                 return;
         }
         call->holder = h->last;
-        snib__call_answer(c, call, h->fault.code < 0 ? h->fault.code : 0, h->fault.code < 0 ? &h->fault : NULL);
+        if (h->fault.code < 0)
+                snib__call_answer(c, call, blame_code(h), &h->fault);
+        else
+                snib__call_answer(c, call, 0, NULL);
         if (snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 return;
         if (h->state == SNIB__HELD)

@@ -337,6 +337,33 @@ static void a_try_does_not_wait_for_a_server_that_is_gone(void **state)
         expect(&r, "answer -10; free; ");
 }
 
+/* What may have been executed is never told as certainly not executed, whatever the link says later. */
+static void F15_a_doubt_stays_a_doubt_while_the_link_is_down(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        for (int timed = 0; timed < 2; timed++) {
+                rig_init(&r, false);
+                hold_init(&h, "u:1");
+                call = call_init(SNIB__CALL_ACQUIRE, !timed, r.now + SNIB__S);
+                snib__core_begin(&r.core, &h, &call, r.now);
+                expect(&r, "acquire#1; ");
+                refuse(&r, SNIB_EUNKNOWN);
+                snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "reset", r.now);
+                snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "refused", r.now);
+                for (int i = 0; i < 100 && !strstr(r.trace, "answer"); i++) {
+                        pass(&r, 20 * SNIB__MS);
+                        pull(&r);
+                        if (h.state == SNIB__ASKING)
+                                refuse(&r, SNIB_EUNREACHABLE);
+                }
+                assert_non_null(strstr(r.trace, "answer -12; "));
+                r.trace[0] = 0;
+        }
+}
+
 static void F17_an_answer_to_an_earlier_attempt_is_dropped(void **state)
 {
         struct rig r;
@@ -721,6 +748,7 @@ int main(void)
             cmocka_unit_test(F15_repeats_with_the_same_id),
             cmocka_unit_test(F24_a_try_over_a_cut_connection_is_made_again),
             cmocka_unit_test(a_try_does_not_wait_for_a_server_that_is_gone),
+            cmocka_unit_test(F15_a_doubt_stays_a_doubt_while_the_link_is_down),
             cmocka_unit_test(F17_an_answer_to_an_earlier_attempt_is_dropped),
             cmocka_unit_test(F16_a_repeated_release_says_released),
             cmocka_unit_test(F82_release_of_what_was_taken_is_lost),
