@@ -467,6 +467,7 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
 
         snib__core_tick(c, now);
         c->link_up = up;
+        c->downs = up ? 0 : c->downs + 1;
         for (struct snib__list *it = c->holds.next, *next; it != &c->holds; it = next) {
                 struct snib__hold *h = snib__container(it, struct snib__hold, all);
 

@@ -78,7 +78,6 @@ struct snib__call {
         snib__ns deadline; /* when to stop waiting; SNIB__NEVER */
         void *owner_data;  /* the runtime's own */
         bool second;       /* once: the link broke under the first try; there is a second when it is back */
-        int downs;         /* how often the link was reported down since */
         /* the answer */
         int result;                /* ACQUIRE: 1 held, 0 not in time; RELEASE: 1, 0; RENEW: 1; or a negative code */
         struct snib__fault fault;  /* with a negative result */
@@ -125,7 +124,6 @@ struct snib__hold {
         bool release_in_doubt; /* a release was sent whose fate is unknown */
         bool was_held;
         bool refused;       /* the engine refused to renew */
-        bool asked_linked;  /* the link was up when the latest question was asked */
         bool watching_seen; /* the watch took effect before */
         int failures;       /* in a row, for back-off */
         struct snib__fault fault;
@@ -170,7 +168,8 @@ struct snib__core {
         uint64_t cookies;
         uint64_t arrivals;
         bool link_up;
-        int outstanding;         /* requests without an answer: somebody must drive the engine */
+        int downs;       /* reports that the link is down since it was up: the second is of a dial that failed */
+        int outstanding; /* requests without an answer: somebody must drive the engine */
         struct snib__list holds; /* all that are not IDLE */
         struct snib__list asks;
         struct snib__tree by_owner; /* holds that a second acquire of the same owner joins: by name, owner */

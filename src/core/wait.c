@@ -15,7 +15,6 @@
 static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         h->again = false;
-        h->asked_linked = c->link_up;
         if (c->config.queues)
                 snib__list_each (it, &h->calls)
                         if (!snib__container(it, struct snib__call, link)->once)
@@ -126,8 +125,11 @@ static bool try_again(struct snib__core *c, const struct snib__hold *h, struct s
 {
         snib__ns until = snib__after(h->sent_at, c->config.op_timeout); /* both together take no longer than one may */
 
-        if (call->second || !h->asked_linked || until <= now ||
-            (h->fault.code != SNIB_EUNKNOWN && h->fault.code != SNIB_EUNREACHABLE))
+        if (c->downs > 1 || (h->fault.code != SNIB_EUNKNOWN && h->fault.code != SNIB_EUNREACHABLE))
+                return false;
+        if (call->second)
+                return !c->link_up; /* not back yet: its timer runs */
+        if (until <= now)
                 return false;
         call->second = true;
         call->deadline = until;
@@ -155,7 +157,7 @@ void snib__wait_link_down(struct snib__core *c, struct snib__hold *h, snib__ns n
                 struct snib__call *call = snib__container(it, struct snib__call, link);
 
                 next = it->next;
-                if (call->second && ++call->downs > 1) /* the first report is of the break itself */
+                if (call->second && c->downs > 1)
                         snib__call_answer(c, call, blame_code(h), &h->fault);
         }
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
