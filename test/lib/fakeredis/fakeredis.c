@@ -158,7 +158,7 @@ void fakeredis_feed(struct fakeredis_conn *c, const char *bytes, size_t length)
 
 size_t fakeredis_output(const struct fakeredis_conn *c, const char **ret_bytes)
 {
-        *ret_bytes = c->out.at + c->taken;
+        *ret_bytes = c->out.at ? c->out.at + c->taken : NULL;
         return c->out.length - c->taken;
 }
 
