@@ -176,8 +176,8 @@ static void extend(struct snib__lock_record *r, const struct snib__op *op, struc
         change->holder = true;
 }
 
-/* The token that op brings along is not looked at: a client that finds another one in the reply knows that its hold was
- * not continuous. */
+/* Which token op brings along is not looked at, only whether: a client that finds another one in the reply knows that
+ * its hold was not continuous. */
 static enum snib__status acquire(struct snib__lock_record *r, const struct snib__op *op, struct snib__clock now,
                                  struct snib__lock_change *change)
 {
@@ -187,6 +187,8 @@ static enum snib__status acquire(struct snib__lock_record *r, const struct snib_
                 extend(r, op, now, change);
                 return SNIB__GRANTED;
         }
+        if (op->token > 0)
+                return SNIB__GONE;
         if (!held(r) && place == 0) {
                 if (r->queued)
                         unqueue(r, place, change);

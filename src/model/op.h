@@ -38,7 +38,9 @@ struct snib__name {
 };
 
 enum snib__verb {
-        SNIB__ACQUIRE = 1, /* take it if free, or confirm it if held by this id (lease starts again); else BUSY */
+        SNIB__ACQUIRE =
+            1, /* take it if free, or confirm it if held by this id (lease starts again); else BUSY. With a token (a
+                  re-entry) confirm only, else GONE: executed late, it must not begin a hold anew */
         SNIB__RELEASE = 2, /* end the hold of this id, or its place in the queue */
         SNIB__RENEW = 3,   /* start the lease of this id's hold again */
         SNIB__QUERY = 4,   /* say what there is; changes nothing */
@@ -53,14 +55,15 @@ struct snib__op {
         struct snib__id id;
         struct snib__who who;
         int64_t lease_ms;
-        int64_t token; /* ACQUIRE: the token this hold has by the client's knowledge, 0 on the first acquire */
+        int64_t token; /* ACQUIRE: the token this hold has by the client's knowledge, 0 until it was granted */
 };
 
 enum snib__status {
-        SNIB__GRANTED = 1,  /* ACQUIRE: this id holds it now; `token` */
-        SNIB__BUSY = 2,     /* ACQUIRE: someone else holds it, or is before us; `holder`, `left_ms`, `position` */
-        SNIB__RENEWED = 3,  /* RENEW: `token` where the engine knows it, else 0 */
-        SNIB__GONE = 4,     /* RENEW, RELEASE: not held by this id; `held`, `holder` say what is there instead */
+        SNIB__GRANTED = 1, /* ACQUIRE: this id holds it now; `token` */
+        SNIB__BUSY = 2,    /* ACQUIRE: someone else holds it, or is before us; `holder`, `left_ms`, `position` */
+        SNIB__RENEWED = 3, /* RENEW: `token` where the engine knows it, else 0 */
+        SNIB__GONE = 4, /* RENEW, RELEASE, ACQUIRE with a token: not held by this id; `held`, `holder` say what is there
+                           instead */
         SNIB__RELEASED = 5, /* RELEASE: was held by this id, or stood in the queue, and no longer does */
         SNIB__INFO = 6,     /* QUERY, FORCE: `held` is what there is, for FORCE what there was and is no more */
         SNIB__FAILED = 7    /* none of these: `error` is a negative snib error code. SNIB_EUNKNOWN: sent, fate unknown.

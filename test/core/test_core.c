@@ -548,6 +548,21 @@ static void F79_reentry_into_a_new_epoch_is_a_loss(void **state)
         expect(&r, "answer -13; free; ");
 }
 
+static void F79_reentry_into_nothing_is_a_loss(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        snib__core_join(&r.core, &h, &again, r.now);
+        expect(&r, "acquire#2; ");
+        assert_int_equal(r.op.token, 7);
+        reply(&r, SNIB__GONE, 0);
+        expect(&r, "lost gone; answer -13; ");
+}
+
 static void non_reentrant_refuses_its_owner(void **state)
 {
         struct rig r;
@@ -758,6 +773,7 @@ int main(void)
             cmocka_unit_test(F87_renewal_tells_who_took_it),
             cmocka_unit_test(reentry_counts_and_compares_the_token),
             cmocka_unit_test(F79_reentry_into_a_new_epoch_is_a_loss),
+            cmocka_unit_test(F79_reentry_into_nothing_is_a_loss),
             cmocka_unit_test(non_reentrant_refuses_its_owner),
             cmocka_unit_test(F37_cancel_while_asking),
             cmocka_unit_test(F37_cancel_leaves_the_queue),

@@ -119,7 +119,7 @@ static void a_script(struct command *c)
                 text(c, "channel");
         else
                 text(c, snib__prng_below(&prng, 20) ? "600000" : a_ttl());
-        if (fenced)
+        if (fenced || id == SNIB__SCRIPT_ACQUIRE)
                 text(c, snib__prng_below(&prng, 3) ? "0" : "1700000000000001");
 }
 

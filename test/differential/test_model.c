@@ -101,7 +101,7 @@ static void one(uint64_t n)
 
         op.fenced = which == 1;
         was_holder = snib__id_set(&l->record.holder.id) && snib__id_equal(&l->record.holder.id, &op.id);
-        op.token = verb == SNIB__ACQUIRE && was_holder && snib__prng_below(&prng, 4) ? l->known[id] : 0;
+        op.token = verb == SNIB__ACQUIRE && snib__prng_below(&prng, was_holder ? 4 : 2) ? l->known[id] : 0;
         snib__lock_apply(&l->record, &op, clock_now(), &model, &change);
         real = pump_do(p, &op);
         compare(&model, &real, n);

@@ -33,7 +33,7 @@ struct world {
 
 static void check_reply(struct world *w, const struct snib__note *n)
 {
-        static const unsigned allowed[] = {[SNIB__ACQUIRE] = 1 << SNIB__GRANTED | 1 << SNIB__BUSY,
+        static const unsigned allowed[] = {[SNIB__ACQUIRE] = 1 << SNIB__GRANTED | 1 << SNIB__BUSY | 1 << SNIB__GONE,
                                            [SNIB__RELEASE] = 1 << SNIB__RELEASED | 1 << SNIB__GONE,
                                            [SNIB__RENEW] = 1 << SNIB__RENEWED | 1 << SNIB__GONE,
                                            [SNIB__QUERY] = 1 << SNIB__INFO,

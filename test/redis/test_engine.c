@@ -89,6 +89,30 @@ static void acquire_writes_redissons_hash(void **state)
         assert_hold("orders", id.text, 29000, 30000);
 }
 
+/* As the model: a re-entry confirms a hold and begins none. */
+static void F79_a_late_reentry_begins_no_hold(void **state)
+{
+        (void)state;
+        for (int fenced = 0; fenced < 2; fenced++) {
+                struct snib__op op = pump_op(a, SNIB__ACQUIRE, "x", pump_id(a), 5000);
+                struct snib__op other = pump_op(b, SNIB__ACQUIRE, "x", pump_id(b), 5000);
+                op.fenced = other.fenced = fenced;
+                op.token = pump_do(a, &op).token;
+                assert_int_equal(pump_do(a, &op).status, SNIB__GRANTED);
+                freeReplyObject(redis_server_do(server, "DEL x"));
+                struct snib__reply r = pump_do(a, &op);
+                assert_int_equal(r.status, SNIB__GONE);
+                assert_false(r.held);
+                assert_int_equal(redis_server_int(server, "EXISTS x"), 0);
+                assert_int_equal(pump_do(b, &other).status, SNIB__GRANTED);
+                r = pump_do(a, &op);
+                assert_int_equal(r.status, SNIB__GONE);
+                assert_true(r.held);
+                other.verb = SNIB__RELEASE;
+                assert_int_equal(pump_do(b, &other).status, SNIB__RELEASED);
+        }
+}
+
 static void acquire_again_confirms(void **state)
 {
         struct snib__id id = pump_id(a);
@@ -564,6 +588,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
             TEST(acquire_writes_redissons_hash),
             TEST(acquire_again_confirms),
+            TEST(F79_a_late_reentry_begins_no_hold),
             TEST(acquire_of_a_held_lock_is_busy),
             TEST(release_deletes_and_publishes),
             TEST(release_by_another_changes_nothing),

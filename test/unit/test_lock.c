@@ -266,12 +266,35 @@ static void check_sees_broken_records(void **state)
         assert_non_null(snib__lock_check(&f->record));
 }
 
+/* A re-entry that is executed late, after its hold has ended, must not take the lock for an id that believes in its old
+ * token. */
+static void F79_a_late_reentry_begins_no_hold(void **state)
+{
+        struct fixture *f = *state;
+        struct snib__op again = {.verb = SNIB__ACQUIRE, .id = id_of(1), .lease_ms = 1000, .enqueue = true};
+
+        assert_int_equal(apply(f, SNIB__ACQUIRE, 1, 1000), SNIB__GRANTED);
+        again.token = f->reply.token;
+        snib__lock_apply(&f->record, &again, f->now, &f->reply, &f->change);
+        assert_int_equal(f->reply.status, SNIB__GRANTED);
+        assert_int_equal(apply(f, SNIB__FORCE, 2, 1000), SNIB__INFO);
+        snib__lock_apply(&f->record, &again, f->now, &f->reply, &f->change);
+        assert_int_equal(f->reply.status, SNIB__GONE);
+        assert_false(f->reply.held);
+        assert_int_equal(apply(f, SNIB__ACQUIRE, 2, 1000), SNIB__GRANTED);
+        snib__lock_apply(&f->record, &again, f->now, &f->reply, &f->change);
+        assert_int_equal(f->reply.status, SNIB__GONE);
+        assert_true(f->reply.held);
+        assert_int_equal(f->record.queued, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(tokens_rise),
             cmocka_unit_test(ids_differ_where_they_differ),
             cmocka_unit_test_setup_teardown(busy_tells_everything, setup, teardown),
+            cmocka_unit_test_setup_teardown(F79_a_late_reentry_begins_no_hold, setup, teardown),
             cmocka_unit_test_setup_teardown(claim_is_short_until_confirmed, setup, teardown),
             cmocka_unit_test_setup_teardown(dead_waiters_cost_nothing_each, setup, teardown),
             cmocka_unit_test_setup_teardown(queue_is_bounded, setup, teardown),

@@ -137,7 +137,7 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
                 put_text(&c, q->id.text);
         if (q->verb == SNIB__ACQUIRE || q->verb == SNIB__RENEW)
                 put(&c, lease, snib__decimal(lease, (uint64_t)q->lease_ms));
-        if (q->script == SNIB__SCRIPT_ACQUIRE_FENCED)
+        if (q->verb == SNIB__ACQUIRE)
                 put(&c, known, snib__decimal(known, (uint64_t)q->token));
         if (q->verb == SNIB__RELEASE || q->verb == SNIB__FORCE)
                 put(&c, r->channel, channel_length);
@@ -216,14 +216,14 @@ static bool no_lock(struct redis *r, struct request *q, const struct snib__resp_
 static bool acquired(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         if (v[1].integer == 0) {
-                if (!snib__op_decode_holder(r, v, count, &q->reply) || !q->reply.held)
+                if (!snib__op_decode_holder(r, v, count, &q->reply) || (!q->reply.held && q->token == 0))
                         return false;
                 if (!strcmp(q->reply.holder.id.text, "mode")) {
                         wrong_kind(r, q, true, 1);
                         return true;
                 }
-                q->reply.status = SNIB__BUSY;
-                if (!snib__who_find(r, &q->reply.holder.id, now, &q->reply.holder.who))
+                q->reply.status = q->token > 0 ? SNIB__GONE : SNIB__BUSY;
+                if (q->reply.held && !snib__who_find(r, &q->reply.holder.id, now, &q->reply.holder.who))
                         snib__who_look_up(r, &q->reply.holder.id, now);
         } else {
                 if (count != 3 || (v[1].integer != 1 && v[1].integer != 2) || !token_of(r, &v[2], &q->reply.token))

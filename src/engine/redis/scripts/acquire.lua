@@ -1,6 +1,7 @@
 -- Takes the lock if it is free, confirms it if this id holds it: either way the lease starts now.
--- KEYS[1] the lock; ARGV[1] hold id, ARGV[2] lease in ms.
--- {1, now in us}: taken; {2, now in us}: was held by this id; {0, left, holder}: busy;
+-- KEYS[1] the lock; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the token this hold has as far as the client knows, else 0: with
+-- one it is a re-entry, which confirms a hold and begins none.
+-- {1, now in us}: taken; {2, now in us}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone;
 -- {-1, fields, has a field "mode"}: a hash, but no lock of this kind.
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
@@ -14,6 +15,9 @@ if fields > 0 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
 end
 -- What may be refused for lack of rights comes before the first write, or undoes it: no hold without a lease.
 local now = redis.call('TIME')
+if fields == 0 and ARGV[3] ~= '0' then
+  return {0, -2, ''}
+end
 if fields == 0 then
   local set = redis.pcall('HSET', KEYS[1], ARGV[1], '1')
   if type(set) == 'table' then

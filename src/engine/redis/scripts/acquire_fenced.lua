@@ -2,10 +2,13 @@
 -- cannot bring an old token back. The counter is counted by INCR and handed on as text: Lua's numbers end at 2^53.
 -- KEYS[1] the lock, KEYS[2] its token counter; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the token this hold has as far as the
 -- client knows, else 0.
--- {1, token}: taken; {2, token}: was held by this id; {0, left, holder}: busy; {-1, fields, has a field "mode"}: no lock of this kind.
+-- {1, token}: taken; {2, token}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; {-1, fields, has a field "mode"}: no lock of this kind.
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
+end
+if fields == 0 and ARGV[3] ~= '0' then
+  return {0, -2, ''}
 end
 local status = 1
 if fields > 0 then
