@@ -50,7 +50,7 @@ static void print_server(struct redis_server *s)
         redisReply *r = redis_server_do(s, "INFO server");
         const char *version = r && r->type == REDIS_REPLY_STRING ? strstr(r->str, "redis_version:") : NULL;
 
-        printf("server:  Redis %.*s, loopback TCP, nothing persisted\n",
+        printf("server:  Redis %.*s, loopback TCP, nothing persisted, in a session of its own\n",
                version ? (int)strcspn(version + 14, "\r\n") : 1, version ? version + 14 : "?");
         if (r)
                 freeReplyObject(r);

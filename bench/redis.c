@@ -74,12 +74,14 @@ struct bare {
         char release[512];
 };
 
-static int format(char *ret, size_t size, int script, const char *key, const char *id, const char *last)
+/* `more` may be NULL. */
+static int format(char *ret, size_t size, int script, const char *key, const char *id, const char *last,
+                  const char *more)
 {
-        const char *words[] = {"EVALSHA", snib__redis_scripts_built_in[script].sha1, "1", key, id, last};
-        int n = snprintf(ret, size, "*6\r\n");
+        const char *words[] = {"EVALSHA", snib__redis_scripts_built_in[script].sha1, "1", key, id, last, more};
+        int n = snprintf(ret, size, "*%d\r\n", more ? 7 : 6);
 
-        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        for (size_t i = 0; i < (more ? 7 : 6); i++)
                 n += snprintf(ret + n, size - (size_t)n, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
         return n;
 }
@@ -102,8 +104,8 @@ static void *bare_begin(void *shared, const char *where, int thread)
         }
         setsockopt(b->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         make_words(&w, thread);
-        b->acquire_length = format(b->acquire, sizeof(b->acquire), SNIB__SCRIPT_ACQUIRE, w.key, w.id, LEASE_MS);
-        b->release_length = format(b->release, sizeof(b->release), SNIB__SCRIPT_RELEASE, w.key, w.id, w.channel);
+        b->acquire_length = format(b->acquire, sizeof(b->acquire), SNIB__SCRIPT_ACQUIRE, w.key, w.id, LEASE_MS, "0");
+        b->release_length = format(b->release, sizeof(b->release), SNIB__SCRIPT_RELEASE, w.key, w.id, w.channel, NULL);
         return b;
 }
 
@@ -177,10 +179,10 @@ static void hired_end(void *mine)
         free(h);
 }
 
-static bool hired_ask(redisContext *c, int script, const char *key, const char *id, const char *last)
+static bool hired_ask(redisContext *c, int script, const char *key, const char *id, const char *last, const char *more)
 {
-        const char *words[] = {"EVALSHA", snib__redis_scripts_built_in[script].sha1, "1", key, id, last};
-        redisReply *r = redisCommandArgv(c, 6, words, NULL);
+        const char *words[] = {"EVALSHA", snib__redis_scripts_built_in[script].sha1, "1", key, id, last, more};
+        redisReply *r = redisCommandArgv(c, more ? 7 : 6, words, NULL);
         bool good = r && r->type == REDIS_REPLY_ARRAY && r->elements > 0 && r->element[0]->integer == 1;
 
         if (r)
@@ -192,8 +194,8 @@ static bool hired_pair(void *mine)
 {
         struct hired *h = mine;
 
-        return hired_ask(h->c, SNIB__SCRIPT_ACQUIRE, h->w.key, h->w.id, LEASE_MS) &&
-               hired_ask(h->c, SNIB__SCRIPT_RELEASE, h->w.key, h->w.id, h->w.channel);
+        return hired_ask(h->c, SNIB__SCRIPT_ACQUIRE, h->w.key, h->w.id, LEASE_MS, "0") &&
+               hired_ask(h->c, SNIB__SCRIPT_RELEASE, h->w.key, h->w.id, h->w.channel, NULL);
 }
 
 const struct bench_contender bench_redis_hiredis = {"hiredis connections", load_scripts, close_shared,

@@ -114,6 +114,9 @@ static void become_server(const struct redis_server *s, pid_t parent)
         argv[n] = NULL;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
+        /* As a service would be: in a session of its own, which the scheduler weighs against the whole of the clients'
+         * session, not against each of their threads. */
+        (void)setsid();
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(1);
         execv(binary(), (char *const *)(uintptr_t)argv);
