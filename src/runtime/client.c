@@ -26,7 +26,8 @@ void snib__client_lock(struct snib_client *c)
         (void)pthread_mutex_lock(&c->lock);
 }
 
-void snib__client_unlock(struct snib_client *c)
+/* Woken outside the lock they would want at once. Their memory may be gone by now; only the address is used. */
+static void unlock_and_wake(struct snib_client *c)
 {
         _Atomic uint32_t *wakes[SNIB__WAKES_MAX];
         int count = c->wakes_count;
@@ -34,9 +35,16 @@ void snib__client_unlock(struct snib_client *c)
         memcpy(wakes, c->wakes, sizeof(wakes[0]) * (size_t)count);
         c->wakes_count = 0;
         (void)pthread_mutex_unlock(&c->lock);
-        /* Woken outside the lock they would want at once. Their memory may be gone by now; only the address is used. */
         for (int i = 0; i < count; i++)
                 snib__os_wake(wakes[i]);
+}
+
+void snib__client_unlock(struct snib_client *c)
+{
+        if (c->wakes_count)
+                unlock_and_wake(c);
+        else
+                (void)pthread_mutex_unlock(&c->lock);
 }
 
 void snib__client_enter(struct snib_client *c)
