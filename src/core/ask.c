@@ -6,7 +6,6 @@
  */
 
 #include "core/internal.h"
-#include <string.h>
 
 static void dirty(struct snib__core *c, struct snib__ask *a)
 {
@@ -56,17 +55,6 @@ void snib__ask_answer(struct snib__core *c, struct snib__ask *a, int result)
         dirty(c, a);
 }
 
-static void blame(struct snib__ask *a, const struct snib__reply *r)
-{
-        size_t n = r->error_text ? strnlen(r->error_text, SNIB__TEXT_MAX - 1) : 0;
-
-        a->fault.code = r->error;
-        a->fault.engine_code = r->engine_code;
-        if (n)
-                memcpy(a->fault.text, r->error_text, n);
-        a->fault.text[n] = 0;
-}
-
 void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now)
 {
@@ -81,12 +69,12 @@ void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t co
                 a->fault = (struct snib__fault){SNIB_EPROTOCOL, 0, "the engine's answer is not one to this question"};
                 snib__ask_answer(c, a, SNIB_EPROTOCOL);
         } else if (snib__reply_passing(r)) {
-                blame(a, r);
+                snib__fault_set(&a->fault, r);
                 a->failures++;
                 a->in_doubt |= r->error == SNIB_EUNKNOWN;
                 sleep_until(c, a, snib__after(now, snib__backoff(c, a->failures, SNIB__BACKOFF_MAX)));
         } else {
-                blame(a, r);
+                snib__fault_set(&a->fault, r);
                 snib__ask_answer(c, a, r->error);
         }
 }
@@ -100,7 +88,7 @@ void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now)
                 set_outstanding(c, a, false);
                 a->submit = false;
                 a->in_doubt = true;
-                blame(a, &late);
+                snib__fault_set(&a->fault, &late);
         }
         if (now >= a->deadline)
                 snib__ask_answer(c, a, a->fault.code < 0 ? a->fault.code : SNIB_EUNKNOWN);

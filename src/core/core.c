@@ -144,17 +144,15 @@ void snib__hold_finish(struct snib__core *c, struct snib__hold *h)
         snib__hold_dirty(c, h);
 }
 
-void snib__hold_blame(struct snib__hold *h, const struct snib__reply *r)
+void snib__fault_set(struct snib__fault *f, const struct snib__reply *r)
 {
-        h->fault.code = r->error;
-        h->fault.engine_code = r->engine_code;
-        h->fault.text[0] = 0;
-        if (r->error_text) {
-                size_t n = strnlen(r->error_text, SNIB__TEXT_MAX - 1);
+        size_t n = r->error_text ? strnlen(r->error_text, sizeof(f->text) - 1) : 0;
 
-                memcpy(h->fault.text, r->error_text, n);
-                h->fault.text[n] = 0;
-        }
+        f->code = r->error;
+        f->engine_code = r->engine_code;
+        if (n)
+                memcpy(f->text, r->error_text, n);
+        f->text[n] = 0;
 }
 
 void snib__call_answer(struct snib__core *c, struct snib__call *call, int result, const struct snib__fault *fault)
@@ -475,7 +473,7 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
                 if (up)
                         relink(c, h, now);
                 else if (h->state == SNIB__WAITING) {
-                        snib__hold_blame(h, &why);
+                        snib__fault_set(&h->fault, &why);
                         snib__wait_link_down(c, h, now);
                 }
         }

@@ -65,6 +65,9 @@ struct snib__fault {
         char text[SNIB__TEXT_MAX];
 };
 
+/* From a reply that FAILED; the text is copied, cut to fit. */
+void snib__fault_set(struct snib__fault *f, const struct snib__reply *r);
+
 enum snib__call_kind { SNIB__CALL_ACQUIRE = 1, SNIB__CALL_RELEASE, SNIB__CALL_RENEW };
 
 /* Somebody who waits for one answer about a hold. Caller's memory, zeroed before use, untouched by the caller until

@@ -137,7 +137,7 @@ static void answer_once(struct snib__core *c, struct snib__hold *h, int code)
 
 static void failed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__hold_blame(h, r);
+        snib__fault_set(&h->fault, r);
         h->failures++;
         h->in_doubt |= h->verb == SNIB__ACQUIRE && r->error == SNIB_EUNKNOWN;
         if (!snib__reply_passing(r)) {

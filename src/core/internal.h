@@ -27,7 +27,6 @@ void snib__hold_dirty(struct snib__core *c, struct snib__hold *h);
 void snib__hold_forget(struct snib__core *c, struct snib__hold *h);
 /* The record is done with: back to IDLE, FREE follows. */
 void snib__hold_finish(struct snib__core *c, struct snib__hold *h);
-void snib__hold_blame(struct snib__hold *h, const struct snib__reply *r);
 void snib__call_answer(struct snib__core *c, struct snib__call *call, int result, const struct snib__fault *fault);
 /* Answers every call of this kind. */
 void snib__calls_answer(struct snib__core *c, struct snib__hold *h, enum snib__call_kind kind, int result,

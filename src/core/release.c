@@ -52,7 +52,7 @@ static void retry(struct snib__core *c, struct snib__hold *h, const struct snib_
 {
         h->failures++;
         h->release_in_doubt |= r->error == SNIB_EUNKNOWN;
-        snib__hold_blame(h, r);
+        snib__fault_set(&h->fault, r);
         if (!snib__reply_passing(r))
                 snib__calls_answer(c, h, SNIB__CALL_RELEASE, r->error, &h->fault);
         snib__hold_wake_at(c, h, snib__after(now, snib__backoff(c, h->failures, SNIB__BACKOFF_MAX)));

@@ -202,7 +202,7 @@ static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__
 /* No answer, or one that may be another later. */
 static void not_now(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__hold_blame(h, r);
+        snib__fault_set(&h->fault, r);
         h->failures++;
         h->again = false;
         if (r->error == SNIB_EUNKNOWN)
@@ -218,7 +218,7 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
 
 static void refused(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__hold_blame(h, r);
+        snib__fault_set(&h->fault, r);
         if (h->attempt == 1)
                 h->queued = h->in_doubt;
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);

@@ -116,17 +116,6 @@ void snib__effects_run(struct snib_client *c, snib__ns now)
         }
 }
 
-static void fault_set(struct snib__fault *f, const struct snib__reply *r)
-{
-        size_t n = r->error_text ? strnlen(r->error_text, sizeof(f->text) - 1) : 0;
-
-        f->code = r->error;
-        f->engine_code = r->engine_code;
-        if (n)
-                memcpy(f->text, r->error_text, n);
-        f->text[n] = 0;
-}
-
 static void listed(struct snib__inventory *l, const struct snib__note *n)
 {
         struct snib__listed *entry = snib__alloc(sizeof(*entry) + n->name.length + 1);
@@ -148,7 +137,7 @@ static void listing_done(struct snib_client *c, struct snib__inventory *l, const
 {
         if (r->status == SNIB__FAILED) {
                 l->result = r->error;
-                fault_set(&l->fault, r);
+                snib__fault_set(&l->fault, r);
         }
         snib__wait_finish(c, l->wait);
 }
@@ -176,7 +165,7 @@ static void link_changed(struct snib_client *c, const struct snib__note *n, snib
         if (!c->opener || (!up && n->reply.error == 0))
                 return;
         if (!up)
-                fault_set(&c->link_fault, &n->reply);
+                snib__fault_set(&c->link_fault, &n->reply);
         snib__wait_finish(c, c->opener);
 }
 
