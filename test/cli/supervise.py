@@ -7,12 +7,16 @@ import time
 
 from kit import Beats, Tap, boot_ns, equal, finish, run, start, until
 
-LEASE_MS = 1000
-LEASE = ["--lease", f"{LEASE_MS}ms"]
+LEASE_MS = 1000  # of a wrapper that is stopped or killed: what it ran is gone within it
+CALM = ["--lease", "20s"]  # of one whose lease is not what the case is about: a machine that stalls must not end it
 BEHAVIOURS = ["exits_0", "exits_7", "killed", "ignores_term", "forks_grandchild", "daemonises", "closes_descriptors"]
 FATES = ["normal", "TERM", "KILL", "STOP"]
 SHORT = ["exits_0", "exits_7", "killed"]  # end by themselves, within the lease
 tap = Tap()
+
+
+def lease(fate):
+    return ["--lease", f"{LEASE_MS}ms"] if fate in ("KILL", "STOP") else CALM
 
 
 def next_holder(url, name, beats):
@@ -55,7 +59,7 @@ def running(url, behaviour, fate):
     name = f"run-{behaviour}-{fate}"
     beats = Beats(tap.directory)
     ms = 300 if behaviour in SHORT else 1500 if fate in ("normal", "TERM") else 20000
-    wrapper = start("run", "-u", url, *LEASE, name, "--", *beats.command(0, behaviour, ms))
+    wrapper = start("run", "-u", url, *lease(fate), name, "--", *beats.command(0, behaviour, ms))
     beats.wait_first(0)
     if behaviour == "daemonises":
         until(lambda: beats.read(0)[2] == 1, "the daemon")
@@ -80,9 +84,9 @@ def running(url, behaviour, fate):
 def waiting(url, fate):
     name = f"wait-{fate}"
     beats = Beats(tap.directory)
-    holder = start("run", "-u", url, *LEASE, name, "--", *beats.command(2, "exits_0", 1200 if fate == "STOP" else 800))
+    holder = start("run", "-u", url, *CALM, name, "--", *beats.command(2, "exits_0", 1200 if fate == "STOP" else 800))
     beats.wait_first(2)
-    wrapper = start("run", "-u", url, *LEASE, name, "--", *beats.command(0, "exits_7", 50))
+    wrapper = start("run", "-u", url, *lease(fate), name, "--", *beats.command(0, "exits_7", 50))
     wrapper.stderr.readline()  # "waiting for ...": it stands in the queue
     if fate == "STOP":
         wrapper.send_signal(signal.SIGSTOP)
