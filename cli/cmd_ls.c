@@ -124,7 +124,7 @@ int snib__cmd_ls(const struct options *o, int argc, char **argv)
         int wrong = snib__session_open(&s, o, NULL);
         if (wrong)
                 return wrong;
-        int64_t r = snib_list_locks(s.client, keep_row, &all, &err);
+        int64_t r = snib_list(s.client, keep_row, &all, &err);
         if (r < 0)
                 exit = snib__session_fail(&s, (int)r, &err, NULL);
         else if (all.failed)

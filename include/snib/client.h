@@ -46,6 +46,27 @@ enum snib_threads { SNIB_THREADS_KEEPER = 0, SNIB_THREADS_IO = 1, SNIB_THREADS_N
 #define SNIB_LEASE_DEFAULT_MS ((int64_t)30000)
 #define SNIB_NAME_MAX 1000
 
+/* What can stand under a name. One name is of one kind: mixing them is refused with SNIB_EKIND. The kinds of locks that
+ * only one can hold (LOCK to ELECTION) exclude each other under one name, but do not wake each other. */
+enum snib_kind {
+        SNIB_KIND_ANY = -1, /* questions only: whatever is there */
+        SNIB_KIND_LOCK = 0, /* re-entrant and non-re-entrant */
+        SNIB_KIND_FENCED = 1,
+        SNIB_KIND_FAIR = 2,
+        SNIB_KIND_SPIN = 3,
+        SNIB_KIND_ELECTION = 4,
+        SNIB_KIND_READ = 5, /* the two sides of a read-write lock */
+        SNIB_KIND_WRITE = 6,
+        SNIB_KIND_SEMAPHORE = 7,
+        SNIB_KIND_PERMITS = 8, /* permits that expire */
+        SNIB_KIND_LATCH = 9,
+        SNIB_KIND_REGISTER = 10,
+        SNIB_KIND_COUNTER = 11 /* answers only: a semaphore or a latch, which the store does not tell apart */
+};
+
+/* A short static text for a kind: "lock", "fair lock". */
+SNIB_API const char *snib_kind_text(int kind);
+
 /* Options of a client. Zero means default everywhere. */
 struct snib_options {
         size_t size;        /* SNIB_OPTIONS_INIT */
@@ -90,12 +111,22 @@ SNIB_API int snib_process(snib_client *client);
 enum snib_cap {
         SNIB_CAP_FENCING = 1, /* tokens rise per name as long as the store keeps its data; after a loss of data they
                                  rise with the server's clock */
-        SNIB_CAP_CLOCK_TOKENS = 2,     /* plain locks take their token from the server's clock alone */
-        SNIB_CAP_QUEUE = 4,            /* waiters stand in a queue at the engine; a release hands over to the first */
-        SNIB_CAP_DEATH_NOTICE = 8,     /* a holder's death frees its locks at once, not at the end of the lease */
-        SNIB_CAP_CROSS_PROCESS = 16,   /* shared by processes of one machine */
-        SNIB_CAP_CROSS_MACHINE = 32,   /* shared by machines */
-        SNIB_CAP_SURVIVES_RESTART = 64 /* holds survive a restart of the store, as far as it keeps its data */
+        SNIB_CAP_CLOCK_TOKENS = 2,      /* plain locks take their token from the server's clock alone */
+        SNIB_CAP_QUEUE = 4,             /* waiters stand in a queue at the engine; a release hands over to the first */
+        SNIB_CAP_DEATH_NOTICE = 8,      /* a holder's death frees its locks at once, not at the end of the lease */
+        SNIB_CAP_CROSS_PROCESS = 16,    /* shared by processes of one machine */
+        SNIB_CAP_CROSS_MACHINE = 32,    /* shared by machines */
+        SNIB_CAP_SURVIVES_RESTART = 64, /* holds survive a restart of the store, as far as it keeps its data */
+        SNIB_CAP_WRITER_IN_TURN = 128,  /* a waiting writer is not overtaken by later readers */
+        SNIB_CAP_LOCK = 1 << 8, /* from here on: the objects. Re-entrant, non-re-entrant, spin, striped, multi */
+        SNIB_CAP_FENCED = 1 << 9,
+        SNIB_CAP_FAIR = 1 << 10,
+        SNIB_CAP_RWLOCK = 1 << 11,
+        SNIB_CAP_SEMAPHORE = 1 << 12,
+        SNIB_CAP_PERMITS = 1 << 13,
+        SNIB_CAP_LATCH = 1 << 14,
+        SNIB_CAP_ELECTION = 1 << 15,
+        SNIB_CAP_REGISTER = 1 << 16
 };
 
 /* One engine of this build. All texts are static. */

@@ -60,7 +60,9 @@ enum snib_error_class {
         X(SNIB_ENOMEM, -19, SNIB_CLASS_RESOURCE, "out of memory")                                            \
         X(SNIB_ESYSTEM, -20, SNIB_CLASS_RESOURCE, "a system call failed")                                    \
         X(SNIB_EPROTOCOL, -21, SNIB_CLASS_CORRUPT, "the server's answer makes no sense")                     \
-        X(SNIB_ECORRUPT, -22, SNIB_CLASS_CORRUPT, "the stored data makes no sense")
+        X(SNIB_ECORRUPT, -22, SNIB_CLASS_CORRUPT, "the stored data makes no sense")                          \
+        X(SNIB_EUPGRADE, -23, SNIB_CLASS_USAGE, "a read lock cannot become a write lock; release it first")  \
+        X(SNIB_ELIMIT, -24, SNIB_CLASS_USAGE, "a number is beyond its limit")
 
 enum snib_error_code {
 #define SNIB_ERROR_ENUM(name, number, cls, text) name = (number),

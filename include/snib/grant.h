@@ -53,6 +53,15 @@ SNIB_API int64_t snib_grant_left_ms(const snib_grant *grant);
 /* How many acquires are to be paid back. */
 SNIB_API int snib_grant_depth(const snib_grant *grant);
 
+/* How many permits it is: 1 for a lock, what was acquired of a snib_permits. */
+SNIB_API int64_t snib_grant_permits(const snib_grant *grant);
+
+#define SNIB_PERMIT_ID_MAX 33
+
+/* Writes the id of permit number `index` (from 0) of a grant of snib_permits as 32 hex digits and a NUL, as Redisson
+ * shows it: 0, or SNIB_EINVAL when there is no such permit. Never blocks. */
+SNIB_API int snib_grant_permit_id(const snib_grant *grant, int64_t index, char ret_id[SNIB_PERMIT_ID_MAX]);
+
 /* The owner as others see it on the engine, for logs. The text lives as long as the grant. */
 SNIB_API const char *snib_grant_owner(const snib_grant *grant);
 

@@ -34,7 +34,11 @@ typedef struct snib_lock snib_lock;
 enum snib_lock_kind {
         SNIB_LOCK_REENTRANT = 0,     /* the same owner may acquire again */
         SNIB_LOCK_NON_REENTRANT = 1, /* the same owner is refused with SNIB_EREENTRY */
-        SNIB_LOCK_FENCED = 2 /* re-entrant, and its token counter is kept by the engine (Redisson's fenced lock) */
+        SNIB_LOCK_FENCED = 2, /* re-entrant, and its token counter is kept by the engine (Redisson's fenced lock) */
+        SNIB_LOCK_FAIR = 3,   /* re-entrant, granted strictly in the order of arrival; dead waiters are skipped */
+        SNIB_LOCK_FAIR_NON_REENTRANT = 4,
+        SNIB_LOCK_SPIN = 5 /* re-entrant; a release tells nobody, waiters ask again after 1, 2, 4 ... 128 ms. For locks
+                              that are held for a moment and seldom wanted by two */
 };
 
 /* Options of a lock. Zero means default everywhere. */
@@ -82,9 +86,14 @@ struct snib_lock_info {
         char owner[SNIB_OWNER_MAX]; /* as the engine stores it */
         char host[SNIB_HOST_MAX];
         char label[SNIB_LABEL_MAX];
+        int kind;        /* enum snib_kind: what is stored under the name */
+        int foreign;     /* 1: the holder is a client of another make (Redisson) */
+        int64_t holders; /* how many hold: readers, taken permits; 0 or 1 for a lock. The texts are about one of them */
+        int64_t value;   /* semaphore, permits: free ones; latch: count; register: version; else -1 */
+        int64_t limit;   /* permits: all of them; else -1 */
 };
 /* clang-format off */
-#define SNIB_LOCK_INFO_INIT { sizeof(struct snib_lock_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 } }
+#define SNIB_LOCK_INFO_INIT { sizeof(struct snib_lock_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /*
@@ -141,13 +150,21 @@ typedef void snib_info_callback(void *arg, int result, const struct snib_lock_in
 SNIB_API int snib_lock_query_async(snib_lock *lock, snib_info_callback *done, void *arg, struct snib_error *err);
 
 /*
- * Calls `each(arg, name, name_len, info)` for every lock that the engine knows to be held, in no particular order, in
+ * Calls `each(arg, name, name_len, info)` for everything that the engine knows to be held, in no particular order, in
  * the calling thread, after all of them were read; it ends early when `each` answers non-zero. `name` and `info` live
  * during the callback. Answers how many were seen, or an error. Blocks; on a large server it reads in steps that do not
  * hold the server up.
  */
 typedef int snib_list_callback(void *arg, const char *name, size_t name_len, const struct snib_lock_info *info);
-SNIB_API int64_t snib_list_locks(snib_client *client, snib_list_callback *each, void *arg, struct snib_error *err);
+SNIB_API int64_t snib_list(snib_client *client, snib_list_callback *each, void *arg, struct snib_error *err);
+
+/*
+ * Fills *ret_info with whatever is stored under a name, of any kind: 1 held (or there, for what is not held), 0
+ * nothing, or an error. On Redis a plain number can be a semaphore or a latch: its kind is then SNIB_KIND_COUNTER.
+ * Blocks at most one time-out. Thread-safe.
+ */
+SNIB_API int snib_describe(snib_client *client, const char *name, size_t name_len, struct snib_lock_info *ret_info,
+                           struct snib_error *err);
 
 /* A scoped hold, for SNIB_WITH_LOCK. `result` is as of snib_lock_acquire(). */
 struct snib_scope {

@@ -17,9 +17,17 @@
  */
 
 #include <snib/client.h>
+#include <snib/election.h>
 #include <snib/error.h>
 #include <snib/grant.h>
+#include <snib/latch.h>
 #include <snib/lock.h>
+#include <snib/multilock.h>
+#include <snib/permits.h>
+#include <snib/register.h>
+#include <snib/rwlock.h>
+#include <snib/semaphore.h>
+#include <snib/striped.h>
 #include <snib/version.h>
 
 #endif

@@ -260,7 +260,7 @@ int snib_lock_query_async(snib_lock *lock, snib_info_callback *done, void *arg, 
         return r < 0 ? r : snib__query_async(lock, done, arg, err);
 }
 
-int64_t snib_list_locks(snib_client *client, snib_list_callback *each, void *arg, struct snib_error *err)
+int64_t snib_list(snib_client *client, snib_list_callback *each, void *arg, struct snib_error *err)
 {
         int r = client ? snib__alive(client, err) : snib__null("client", err);
 

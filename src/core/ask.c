@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Questions about a lock that no hold stands behind: query and force-release. Asked again after a failure that may
- * pass, until the deadline.
+ * Requests that no hold stands behind: questions, forced releases, changes of a number or a value. Sent again after a
+ * failure that may pass, with the same id, until the deadline, or until the engine may have forgotten what it did with
+ * the id. And pauses: nothing is asked, and the deadline is the answer.
  */
 
 #include "core/internal.h"
@@ -39,8 +40,12 @@ void snib__core_ask(struct snib__core *c, struct snib__ask *a, snib__ns now)
         snib__core_tick(c, now);
         a->cookie = ++c->cookies;
         a->timer.of = SNIB__TIMER_ASK;
+        a->first_at = now;
         snib__list_append(&c->asks, &a->link);
-        submit(c, a, now);
+        if (a->op.verb)
+                submit(c, a, now);
+        else
+                sleep_until(c, a, a->deadline);
 }
 
 void snib__ask_answer(struct snib__core *c, struct snib__ask *a, int result)
@@ -55,17 +60,42 @@ void snib__ask_answer(struct snib__core *c, struct snib__ask *a, int result)
         dirty(c, a);
 }
 
+/* Changes something that a repetition would change again, but for the engine's memory of the id. */
+static bool counts(const struct snib__ask *a)
+{
+        return a->op.verb >= SNIB__SET || a->op.verb == SNIB__RELEASE;
+}
+
+/* What an answer means; false: it is not one to this request. */
+static bool take(struct snib__core *c, struct snib__ask *a, const struct snib__reply *r)
+{
+        enum snib__verb verb = a->op.verb;
+        bool change = verb >= SNIB__SET;
+
+        a->reply = *r;
+        if (r->status == SNIB__INFO && (verb == SNIB__QUERY || verb == SNIB__FORCE))
+                /* A force whose first try may have worked and that now finds nothing has done its work. */
+                snib__ask_answer(c, a, r->held || (a->in_doubt && verb == SNIB__FORCE));
+        else if (r->status == SNIB__DONE && change)
+                snib__ask_answer(c, a, r->applied);
+        else if (r->status == (verb == SNIB__RELEASE ? SNIB__RELEASED : SNIB__RENEWED) && !change)
+                snib__ask_answer(c, a, 1);
+        else if (r->status == SNIB__GONE && (verb == SNIB__RELEASE || verb == SNIB__RENEW))
+                snib__ask_answer(c, a, SNIB_ENOTOWNER);
+        else
+                return false;
+        return true;
+}
+
 void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now)
 {
         if (a->cookie != cookie || cookie == 0 || a->attempt != attempt || !a->outstanding)
                 return;
         set_outstanding(c, a, false);
-        if (r->status == SNIB__INFO) {
-                a->reply = *r;
-                /* A force whose first try may have worked and that now finds nothing has done its work. */
-                snib__ask_answer(c, a, r->held || (a->in_doubt && a->op.verb == SNIB__FORCE));
-        } else if (r->status != SNIB__FAILED) {
+        if (r->status != SNIB__FAILED) {
+                if (take(c, a, r))
+                        return;
                 a->fault = (struct snib__fault){SNIB_EPROTOCOL, 0, "the engine's answer is not one to this question"};
                 snib__ask_answer(c, a, SNIB_EPROTOCOL);
         } else if (snib__reply_passing(r)) {
@@ -79,6 +109,14 @@ void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t co
         }
 }
 
+/* "Certainly not executed" only if that is so. */
+static int blame_code(struct snib__ask *a)
+{
+        if (a->fault.code == 0 || (a->in_doubt && counts(a)))
+                a->fault.code = SNIB_EUNKNOWN;
+        return a->fault.code;
+}
+
 void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now)
 {
         static const struct snib__reply late = {
@@ -90,14 +128,18 @@ void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now)
                 a->in_doubt = true;
                 snib__fault_set(&a->fault, &late);
         }
-        if (now >= a->deadline)
-                snib__ask_answer(c, a, a->fault.code < 0 ? a->fault.code : SNIB_EUNKNOWN);
+        if (!a->op.verb)
+                snib__ask_answer(c, a, 0);
+        else if (now >= a->deadline)
+                snib__ask_answer(c, a, blame_code(a));
+        else if (a->in_doubt && counts(a) && now - a->first_at > SNIB__DOUBT_MAX)
+                snib__ask_answer(c, a, SNIB_EUNKNOWN);
         else
                 submit(c, a, now);
 }
 
 void snib__ask_retry_now(struct snib__core *c, struct snib__ask *a, snib__ns now)
 {
-        if (!a->outstanding)
+        if (!a->outstanding && a->op.verb)
                 submit(c, a, now);
 }

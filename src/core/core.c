@@ -23,11 +23,22 @@ static const struct snib__hold *owner_hold(const struct snib__tree_node *n)
         return snib__container(n, const struct snib__hold, by_owner);
 }
 
+/* The two sides of a read-write lock are two holds of one owner. */
+static int compare_side(int a, int b)
+{
+        int x = a == SNIB_KIND_READ ? 1 : a == SNIB_KIND_WRITE ? 2 : 0;
+        int y = b == SNIB_KIND_READ ? 1 : b == SNIB_KIND_WRITE ? 2 : 0;
+
+        return x - y;
+}
+
 static int compare_owner(const struct snib__tree_node *a, const struct snib__tree_node *b)
 {
         int r = compare_names(owner_hold(a)->name, owner_hold(b)->name);
 
-        return r ? r : compare_names(owner_hold(a)->owner, owner_hold(b)->owner);
+        if (!r)
+                r = compare_names(owner_hold(a)->owner, owner_hold(b)->owner);
+        return r ? r : compare_side(owner_hold(a)->kind, owner_hold(b)->kind);
 }
 
 static const struct snib__hold *wait_hold(const struct snib__tree_node *n)
@@ -203,6 +214,11 @@ bool snib__reply_passing(const struct snib__reply *r)
         return r->error == SNIB_EUNKNOWN || r->error == SNIB_EUNREACHABLE || r->error == SNIB_ENOTREADY;
 }
 
+bool snib__hold_momentary(const struct snib__hold *h)
+{
+        return h->observe || snib__kind_momentary(h->kind);
+}
+
 snib__ns snib__lease_trusted(snib__ns lease)
 {
         if (SNIB__BUG(no_drift_margin))
@@ -210,9 +226,9 @@ snib__ns snib__lease_trusted(snib__ns lease)
         return lease - lease / 500 - 2 * SNIB__MS;
 }
 
-struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner)
+struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner, int kind)
 {
-        struct snib__hold key = {.name = name, .owner = owner};
+        struct snib__hold key = {.name = name, .owner = owner, .kind = kind};
         struct snib__tree_node *n = snib__tree_seek(&c->by_owner, &key.by_owner);
         return n && compare_owner(n, &key.by_owner) == 0 ? (struct snib__hold *)owner_hold(n) : NULL;
 }
@@ -236,6 +252,8 @@ void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__c
         h->timer.of = SNIB__TIMER_HOLD;
         h->wake_at = h->deadline = h->hold_end = SNIB__NEVER;
         snib__list_append(&c->holds, &h->all);
+        if (h->owner.length == 0)
+                h->owner = (struct snib__name){h->id.text, strlen(h->id.text)};
         snib__tree_add(&c->by_owner, &h->by_owner);
         snib__tree_add(&c->by_wait, &h->by_wait);
         attach(c, h, call);
@@ -376,7 +394,7 @@ static struct snib__hold *first_waiter(struct snib__core *c, struct snib__name n
         return n && compare_names(wait_hold(n)->name, name) == 0 ? (struct snib__hold *)wait_hold(n) : NULL;
 }
 
-static struct snib__hold *next_waiter(struct snib__hold *h)
+struct snib__hold *snib__wait_next(struct snib__hold *h)
 {
         struct snib__tree_node *n = snib__tree_next(&h->by_wait);
 
@@ -386,19 +404,22 @@ static struct snib__hold *next_waiter(struct snib__hold *h)
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now)
 {
         struct snib__hold *next;
+        bool taken = false;
 
         snib__core_tick(c, now);
         if (SNIB__BUG(notification_dropped))
                 return;
         for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
-                next = next_waiter(h);
-                snib__wait_poke(c, h, true, now);
-                if (!all)
-                        break;
+                next = snib__wait_next(h);
+                if (h->observe)
+                        snib__wait_poke(c, h, false, now); /* takes nothing from anybody */
+                else if (all || !taken)
+                        snib__wait_poke(c, h, true, now);
+                taken |= !h->observe;
         }
 }
 
-void snib__core_watching(struct snib__core *c, struct snib__name name, snib__ns now)
+void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
 {
         struct snib__hold *next;
 
@@ -406,8 +427,8 @@ void snib__core_watching(struct snib__core *c, struct snib__name name, snib__ns 
         for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
                 bool again = h->watching_seen;
 
-                next = next_waiter(h);
-                if (!h->watched)
+                next = snib__wait_next(h);
+                if (!h->watched || (snib__id_set(id) && !snib__id_equal(id, &h->id)))
                         continue;
                 h->watching_seen = true;
                 if (!(again ? SNIB__BUG(no_retry_after_reconnecting) : SNIB__BUG(no_retry_after_subscribing)))
@@ -420,7 +441,7 @@ void snib__core_granted(struct snib__core *c, struct snib__name name, const stru
         snib__core_tick(c, now);
         if (SNIB__BUG(notification_dropped))
                 return;
-        for (struct snib__hold *h = first_waiter(c, name); h; h = next_waiter(h)) {
+        for (struct snib__hold *h = first_waiter(c, name); h; h = snib__wait_next(h)) {
                 if (snib__id_equal(&h->id, id)) {
                         snib__wait_poke(c, h, false, now);
                         return;
@@ -568,13 +589,19 @@ static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
         ret->cookie = h->cookie;
         ret->attempt = h->attempt;
         ret->op.verb = h->verb;
-        ret->op.fenced = h->fenced;
+        ret->op.kind = h->kind;
         ret->op.enqueue = h->verb == SNIB__ACQUIRE && h->queued;
+        ret->op.n = h->n > 0 ? h->n : 1;
+        ret->op.under = h->under;
         ret->op.name = h->name;
         ret->op.id = h->id;
         ret->op.who = h->who;
         ret->op.lease_ms = h->lease / SNIB__MS;
         ret->op.token = SNIB__BUG(token_not_compared_on_reentry) ? 0 : h->token;
+        if (h->observe && h->verb == SNIB__ACQUIRE) {
+                ret->op.verb = SNIB__OBSERVE;
+                ret->op.token = h->seen;
+        }
         return true;
 }
 
@@ -646,6 +673,8 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
         bool held = atomic_load_explicit(&h->valid_until, memory_order_relaxed) != 0;
         bool waits = h->state == SNIB__ASKING || h->state == SNIB__WAITING;
 
+        if (h->state == SNIB__HELD && snib__hold_momentary(h))
+                return "what is momentary is never held";
         if (held != (h->state == SNIB__HELD))
                 return "valid exactly while held";
         if (waits != snib__tree_linked(&h->by_wait))

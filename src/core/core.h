@@ -19,6 +19,9 @@
  *                     └ renewals, re-entry         │ its answer, or its time-out
  *               ASKING, last caller leaves ──▶ CANCELLING
  *
+ * A hold of a momentary kind (semaphore, latch) or that observes ends with its grant: from ASKING to IDLE. A cancelled
+ * one is undone by a release with its id.
+ *
  * Rules that hold everywhere:
  * - The deadline of a hold is the instant before the answered request was sent + lease - margin; it only ever grows, by
  * renewals.
@@ -84,16 +87,21 @@ struct snib__call {
         /* the answer */
         int result;                /* ACQUIRE: 1 held, 0 not in time; RELEASE: 1, 0; RENEW: 1; or a negative code */
         struct snib__fault fault;  /* with a negative result */
-        struct snib__reply holder; /* ACQUIRE answered 0: the last BUSY */
+        struct snib__reply holder; /* ACQUIRE answered 0: the last BUSY; answered 1 and momentary: what was found */
 };
 
 struct snib__hold {
         /* Set by the runtime before snib__core_begin(); constant while the hold lives. */
         struct snib__name name;
-        struct snib__name owner; /* re-entry key: bytes that mean the same owner within this client */
+        struct snib__name owner; /* re-entry key: bytes that mean the same owner within this client. Empty: an owner of
+                                    its own, whom no other call joins */
         struct snib__id id;      /* fresh */
         struct snib__who who;
-        bool fenced;
+        int kind;              /* enum snib_kind */
+        bool observe;          /* OBSERVE instead of ACQUIRE, with `seen`: answered when the state is another */
+        int64_t n;             /* how many permits; 0 counts as 1 */
+        int64_t seen;          /* observe: the state that is known */
+        struct snib__id under; /* READ: the write hold of the same owner, empty: none */
         bool reentrant;
         bool keep; /* the watchdog renews */
         snib__ns lease;
@@ -120,10 +128,11 @@ struct snib__hold {
         int loss;          /* enum snib_loss */
         bool lost_pending; /* LOST is still to be pulled */
         bool watched, watch_pending, unwatch_pending;
-        bool queued;           /* may stand in the engine's queue */
-        bool again;            /* a change was noticed while the question was under way */
-        bool woken;            /* was asked because of a change: pass it on when leaving empty-handed */
-        bool in_doubt;         /* an acquire was sent whose fate is unknown */
+        bool queued;   /* may stand in the engine's queue */
+        bool again;    /* a change was noticed while the question was under way */
+        bool woken;    /* was asked because of a change: pass it on when leaving empty-handed */
+        bool in_doubt; /* an acquire was sent whose fate is unknown */
+        snib__ns doubt_since;
         bool release_in_doubt; /* a release was sent whose fate is unknown */
         bool was_held;
         bool refused;       /* the engine refused to renew */
@@ -139,8 +148,9 @@ struct snib__hold {
         struct snib__timer timer;
 };
 
-/* A question about a lock that no hold stands behind: QUERY or FORCE. Caller's memory, zeroed, `op` and `deadline` set.
- */
+/* A request about an object that no hold stands behind: QUERY, FORCE, SET to DELETE, and RELEASE or RENEW of single
+ * permits. Caller's memory, zeroed, `op` and `deadline` set; a request that changes a number has a fresh op.id. With
+ * op.verb 0 nothing is asked: it is answered with 0 at its deadline, a pause. */
 struct snib__ask {
         struct snib__list link; /* in core.asks */
         struct snib__list dirty;
@@ -151,15 +161,17 @@ struct snib__ask {
         uint64_t cookie;
         uint32_t attempt;
         bool outstanding, submit, in_doubt, answered;
+        snib__ns first_at; /* when it was first sent */
         snib__ns wake_at;
         int failures;
-        int result; /* QUERY: 1 held, 0 free; FORCE: 1 ended a hold, 0 there was none; or a negative code */
+        int result; /* QUERY: 1 held or there, 0 not; FORCE: 1 ended a hold, 0 there was none; SET to DELETE: `applied`;
+                       RELEASE, RENEW: 1; or a negative code */
         struct snib__fault fault;
         struct snib__reply reply;
 };
 
 struct snib__core_config {
-        bool queues;         /* the engine keeps a queue of waiters */
+        bool queues;         /* the engine keeps a queue of waiters for all kinds (for fair locks every engine does) */
         bool watches;        /* waiters must watch the name */
         snib__ns op_timeout; /* an answer that takes longer counts as unknown */
         uint64_t seed;
@@ -190,8 +202,8 @@ enum snib__effect_kind {
         SNIB__EFFECT_ANSWER,     /* call */
         SNIB__EFFECT_ANSWER_ASK, /* ask */
         SNIB__EFFECT_SUBMIT,     /* op, for hold or ask, with cookie and attempt */
-        SNIB__EFFECT_WATCH,      /* hold->name */
-        SNIB__EFFECT_UNWATCH,    /* hold->name */
+        SNIB__EFFECT_WATCH,      /* hold->name, kind, id */
+        SNIB__EFFECT_UNWATCH,    /* the same */
         SNIB__EFFECT_FREE        /* hold: the core is done with it; may be reused at once */
 };
 
@@ -207,8 +219,9 @@ struct snib__effect {
 
 void snib__core_init(struct snib__core *c, const struct snib__core_config *config);
 
-/* The hold that a new acquire of this owner joins (ASKING, WAITING, HELD, LOST and not paid back), or NULL. */
-struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner);
+/* The hold that a new acquire of this owner joins (ASKING, WAITING, HELD, LOST and not paid back), or NULL. The two
+ * sides of a read-write lock are two holds; otherwise the kind does not matter. */
+struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner, int kind);
 
 /* Starts an acquire with a fresh hold (IDLE, first part filled, the rest zero). The call's kind is ACQUIRE. */
 void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now);
@@ -241,7 +254,8 @@ void snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
 void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now);
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now);
-void snib__core_watching(struct snib__core *c, struct snib__name name, snib__ns now);
+/* `id` empty: every waiter of the name; else the one whose own watch took effect. */
+void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, const char *text, snib__ns now);

@@ -17,6 +17,11 @@
 /* Back-off after failures: doubles from the first to the second, with full jitter. */
 #define SNIB__BACKOFF_MIN (10 * SNIB__MS)
 #define SNIB__BACKOFF_MAX SNIB__S
+/* The fate of a request that changes a number is not asked for again when it may have been forgotten. */
+#define SNIB__DOUBT_MAX (SNIB__DONE_MS * SNIB__MS * 3 / 4)
+/* A spin lock's waiter asks again after 1 ms, 2 ms, ... */
+#define SNIB__SPIN_MIN SNIB__MS
+#define SNIB__SPIN_MAX (128 * SNIB__MS)
 
 /* core.c */
 void snib__hold_set(struct snib__core *c, struct snib__hold *h, enum snib__hold_state state);
@@ -36,6 +41,11 @@ snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most);
 void snib__timer_set(struct snib__core *c, struct snib__timer *t, snib__ns due);
 /* The request could not be executed, or its fate is unknown, for a reason that may pass. */
 bool snib__reply_passing(const struct snib__reply *r);
+/* It ends with its grant. */
+bool snib__hold_momentary(const struct snib__hold *h);
+
+/* The next waiter of the same name by arrival, NULL: none. */
+struct snib__hold *snib__wait_next(struct snib__hold *h);
 
 /* wait.c */
 void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);

@@ -12,10 +12,29 @@
 #include "core/internal.h"
 #include <string.h>
 
+/* Whether a refused one has a place in the engine's queue. A fair lock's order is a queue on every engine. */
+static bool queues(const struct snib__core *c, const struct snib__hold *h)
+{
+        return h->kind == SNIB_KIND_FAIR || (c->config.queues && h->kind != SNIB_KIND_SPIN);
+}
+
+/* Something may be taken by an ACQUIRE whose answer is not known. */
+static bool takes(const struct snib__hold *h)
+{
+        return !h->observe && h->kind != SNIB_KIND_LATCH;
+}
+
+static void doubt(struct snib__hold *h, snib__ns now)
+{
+        if (!h->in_doubt)
+                h->doubt_since = now;
+        h->in_doubt = true;
+}
+
 static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         h->again = false;
-        if (c->config.queues)
+        if (queues(c, h))
                 snib__list_each (it, &h->calls)
                         if (!snib__container(it, struct snib__call, link)->once)
                                 h->queued = true;
@@ -36,19 +55,32 @@ void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct 
 {
         snib__assert(h->state == SNIB__ASKING);
         /* The question under way may ask for no place in the queue, and this one has to wait. */
-        if (c->config.queues && !call->once && !h->queued)
+        if (queues(c, h) && !call->once && !h->queued)
                 h->again = true;
+}
+
+/* The server may have forgotten by now whether it executed the request: asking again could take twice. */
+static void forgotten(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        static const struct snib__fault unknown = {
+            SNIB_EUNKNOWN, 0, "the engine was away for too long to say whether it gave out the permits"};
+
+        snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, SNIB_EUNKNOWN, &unknown);
+        snib__wait_leave(c, h, now);
 }
 
 void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         c->polls++;
-        ask(c, h, now);
+        if (h->kind == SNIB_KIND_SEMAPHORE && h->in_doubt && now - h->doubt_since > SNIB__DOUBT_MAX)
+                forgotten(c, h, now);
+        else
+                ask(c, h, now);
 }
 
 static void watch(struct snib__core *c, struct snib__hold *h)
 {
-        if (!c->config.watches || h->watched)
+        if (!c->config.watches || h->watched || h->kind == SNIB_KIND_SPIN)
                 return;
         h->watched = h->watch_pending = true;
         snib__hold_dirty(c, h);
@@ -66,17 +98,27 @@ static void unwatch(struct snib__core *c, struct snib__hold *h)
         snib__hold_dirty(c, h);
 }
 
+/* Who is to have a change that this one took and did not use up: after an empty-handed leave the next in line, after a
+ * grant that leaves room for others the next who could use it. */
+static struct snib__hold *heir(struct snib__hold *h, bool granted)
+{
+        struct snib__hold *next = snib__wait_next(h);
+
+        if (granted && h->kind != SNIB_KIND_READ && h->kind != SNIB_KIND_SEMAPHORE && h->kind != SNIB_KIND_PERMITS)
+                return NULL;
+        while (next && (next->observe || (granted && next->kind != h->kind)))
+                next = snib__wait_next(next);
+        return next;
+}
+
 void snib__wait_done(struct snib__core *c, struct snib__hold *h, bool granted, snib__ns now)
 {
-        struct snib__tree_node *n = snib__tree_next(&h->by_wait);
-        struct snib__hold *next = n ? snib__container(n, struct snib__hold, by_wait) : NULL;
-        bool pass_on = h->woken && !granted;
+        struct snib__hold *next = h->woken ? heir(h, granted) : NULL;
 
         snib__tree_remove(&c->by_wait, &h->by_wait);
         unwatch(c, h);
         h->woken = false;
-        if (pass_on && next && next->name.length == h->name.length &&
-            memcmp(next->name.bytes, h->name.bytes, h->name.length) == 0)
+        if (next)
                 snib__wait_poke(c, next, true, now);
 }
 
@@ -88,7 +130,7 @@ void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
         snib__tree_remove(&c->by_owner, &h->by_owner);
         if (asking && h->outstanding)
                 snib__hold_set(c, h, SNIB__CANCELLING);
-        else if ((h->queued || h->in_doubt) && !SNIB__BUG(cancel_leaves_waiter))
+        else if ((h->queued || (h->in_doubt && takes(h))) && !SNIB__BUG(cancel_leaves_waiter))
                 snib__release_begin(c, h, now);
         else
                 snib__hold_finish(c, h);
@@ -98,7 +140,7 @@ void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const st
 {
         bool certainly_nothing = r->status == SNIB__BUSY || (r->status == SNIB__FAILED && r->error != SNIB_EUNKNOWN);
 
-        if (certainly_nothing && !h->queued && !h->in_doubt)
+        if ((certainly_nothing || !takes(h)) && !h->queued && (!h->in_doubt || !takes(h)))
                 snib__hold_finish(c, h);
         else if (SNIB__BUG(cancel_leaves_waiter))
                 snib__hold_finish(c, h);
@@ -173,13 +215,16 @@ static void go_on_waiting(struct snib__core *c, struct snib__hold *h, snib__ns d
 }
 
 /* Until the holder's lease is over, never longer than the safety net allows, spread a little. */
-static snib__ns poll_delay(struct snib__core *c, const struct snib__reply *busy)
+static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, const struct snib__reply *busy)
 {
         snib__ns delay = SNIB__POLL_MAX;
 
+        if (h->kind == SNIB_KIND_SPIN)
+                delay = snib__min(SNIB__SPIN_MIN << snib__min(h->attempt - 1, 16), SNIB__SPIN_MAX);
+
         if (SNIB__BUG(sleeping_past_dead_holders_ttl))
                 return 3600 * SNIB__S;
-        if (busy->left_ms >= 0 && busy->left_ms < SNIB__POLL_MAX / SNIB__MS)
+        if (busy->left_ms >= 0 && busy->left_ms < delay / SNIB__MS)
                 delay = (busy->left_ms + 1) * SNIB__MS;
         return delay + (snib__ns)snib__prng_below(&c->prng, (uint64_t)(delay / 16 + 1));
 }
@@ -196,7 +241,7 @@ static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__
                 return;
         }
         watch(c, h);
-        go_on_waiting(c, h, poll_delay(c, r), now);
+        go_on_waiting(c, h, poll_delay(c, h, r), now);
 }
 
 /* No answer, or one that may be another later. */
@@ -206,7 +251,7 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
         h->failures++;
         h->again = false;
         if (r->error == SNIB_EUNKNOWN)
-                h->in_doubt = true;
+                doubt(h, now);
         else if (h->attempt == 1)
                 h->queued = h->in_doubt; /* not executed: not in the queue either */
         answer_once(c, h, r == &too_late ? r->error : blame_code(h), now);
@@ -223,6 +268,16 @@ static void refused(struct snib__core *c, struct snib__hold *h, const struct sni
                 h->queued = h->in_doubt;
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
         snib__wait_leave(c, h, now);
+}
+
+/* What was waited for has come, and nothing is held by it. */
+static void momentary(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
+{
+        snib__list_each (it, &h->calls)
+                snib__container(it, struct snib__call, link)->holder = *r;
+        snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, 1, NULL);
+        snib__wait_done(c, h, true, now);
+        snib__hold_finish(c, h);
 }
 
 /* How long after the request a grant is worth having. */
@@ -245,11 +300,13 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
                 not_now(c, h, r, now);
         } else if (r->status == SNIB__FAILED) {
                 refused(c, h, r, now);
-        } else if (r->status != SNIB__GRANTED || r->token <= 0) {
-                h->in_doubt = true;
+        } else if (r->status == (h->observe ? SNIB__INFO : SNIB__GRANTED) && snib__hold_momentary(h)) {
+                momentary(c, h, r, now);
+        } else if (r->status != SNIB__GRANTED || r->token <= 0 || h->observe) {
+                doubt(h, now);
                 refused(c, h, &nonsense, now);
         } else if (!SNIB__BUG(deadline_from_reply) && h->sent_at + trusted(h) <= now) {
-                h->in_doubt = true; /* born dead: by now it may be somebody else's */
+                doubt(h, now); /* born dead: by now it may be somebody else's */
                 not_now(c, h, &too_late, now);
         } else {
                 snib__held_begin(c, h, r, now);

@@ -19,9 +19,10 @@
  * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP and LINK_DOWN. A
  * request submitted while it is down fails fast with SNIB_EUNREACHABLE.
  * - An engine watches its own connection: an answer overdue for timeout_ms closes it (all in flight: SNIB_EUNKNOWN).
- * - watch(name) is counted: two watches need two unwatches. While a name is watched, every change that may let a waiter
- * in yields CHANGED for that name, and WATCHING comes once each time the watch has (again) taken effect: whatever
- * happened before it may have been missed, so the waiter must ask again.
+ * - watch() is counted: two watches need two unwatches. While a name is watched, every change that may let a waiter
+ * in yields CHANGED for that name (or GRANTED for one waiter of a fair lock), and WATCHING comes once each time the
+ * watch has (again) taken effect: whatever happened before it may have been missed, so the waiter must ask again.
+ * - A request of a kind that the engine does not have (its caps say so) fails with SNIB_EUNSUPPORTED.
  * - Time is a parameter. `now` is CLOCK_BOOTTIME.
  */
 
@@ -42,7 +43,7 @@ struct snib__tag {
 enum snib__note_kind {
         SNIB__NOTE_REPLY = 1,    /* a submitted request is complete: tag, reply */
         SNIB__NOTE_CHANGED = 2,  /* a watched name changed: try again. `all`: every waiter may get in, else one */
-        SNIB__NOTE_WATCHING = 3, /* a watch took effect: name */
+        SNIB__NOTE_WATCHING = 3, /* a watch took effect: name; with an id: that waiter's own watch */
         SNIB__NOTE_GRANTED = 4,  /* the waiter with this id was made holder: it must confirm with ACQUIRE. name, id */
         SNIB__NOTE_ENDED = 5, /* the hold with this id was ended by somebody else: it must check with RENEW. name, id */
         SNIB__NOTE_LINK_UP = 6,   /* connected and ready to serve (again): check holds, retry what waits for it */
@@ -57,6 +58,13 @@ struct snib__note {
         struct snib__id id;
         bool all;
         struct snib__reply reply;
+};
+
+/* What a waiter watches. */
+struct snib__topic {
+        struct snib__name name;
+        int kind;           /* enum snib_kind */
+        struct snib__id id; /* of the waiter: a fair lock's turn may be announced to it alone */
 };
 
 /* What to wait for before process() is due. */
@@ -82,7 +90,8 @@ struct snib__engine_config {
 
 /* Properties of the store that core adapts to (not the public bits). */
 enum snib__trait {
-        SNIB__TRAIT_QUEUE = 1, /* ACQUIRE with enqueue leaves a place in a queue; the turn comes as GRANTED */
+        SNIB__TRAIT_QUEUE = 1, /* ACQUIRE with enqueue leaves a place in a queue, for all kinds; the turn comes as
+                                  GRANTED. Without it, only that of a fair lock does */
         SNIB__TRAIT_WATCH = 2, /* waiters must watch() the name to hear of changes */
         SNIB__TRAIT_SOCKET = 4 /* answers come over a socket: process() may find one though nothing was polled */
 };
@@ -98,8 +107,8 @@ struct snib__engine_ops {
         void (*submit)(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now);
         /* Starts a listing of all held locks; LISTED notes, then one REPLY with status INFO or FAILED. */
         void (*list)(struct snib__engine *e, struct snib__tag tag, snib__ns now);
-        void (*watch)(struct snib__engine *e, struct snib__name name, snib__ns now);
-        void (*unwatch)(struct snib__engine *e, struct snib__name name, snib__ns now);
+        void (*watch)(struct snib__engine *e, const struct snib__topic *topic, snib__ns now);
+        void (*unwatch)(struct snib__engine *e, const struct snib__topic *topic, snib__ns now);
         void (*interest)(struct snib__engine *e, snib__ns now, struct snib__interest *ret);
         /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for with revents in
          * `events`, or NULL: find out yourself. Notes are then taken one by one with next(). */

@@ -278,6 +278,8 @@ void snib__lock_apply(struct snib__lock_record *record, const struct snib__op *o
                 if (held(r))
                         evict(r, ret_change);
                 break;
+        default:
+                break; /* requests about other objects are not for a lock */
         }
         snib__assert(ret_reply->status != 0);
         hand_over(r, now, ret_change);

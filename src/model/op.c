@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The one question about ids: the same or not. Not an order; nobody may read one out of an id. Pure.
+ * What can be said of ids and kinds by themselves. Pure.
  */
 
 #include "model/op.h"
@@ -9,5 +9,85 @@
 
 bool snib__id_equal(const struct snib__id *a, const struct snib__id *b)
 {
-        return strncmp(a->text, b->text, sizeof(a->text)) == 0;
+        return strcmp(a->text, b->text) == 0;
+}
+
+static int digit(char c)
+{
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The 128 bits of a uuid as two words; false: it is none. */
+static bool uuid_parse(const char *text, uint64_t ret[2])
+{
+        int digits = 0;
+
+        ret[0] = ret[1] = 0;
+        for (int i = 0; i < 36; i++) {
+                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+                int d = digit(text[i]);
+
+                if (dash ? text[i] != '-' : d < 0)
+                        return false;
+                if (!dash) {
+                        ret[digits / 16] = ret[digits / 16] << 4 | (uint64_t)d;
+                        digits++;
+                }
+        }
+        return text[36] == ':';
+}
+
+static void hex(uint64_t word, char *ret)
+{
+        for (int i = 0; i < 16; i++)
+                ret[i] = "0123456789abcdef"[word >> (60 - 4 * i) & 15];
+}
+
+bool snib__permit_id(const struct snib__id *hold, int64_t index, char ret[33])
+{
+        uint64_t uuid[2], number = 0;
+        const char *p = hold->text + 37;
+
+        if (strnlen(hold->text, SNIB__ID_MAX) < 38 || !uuid_parse(hold->text, uuid))
+                return false;
+        for (; *p >= '0' && *p <= '9'; p++)
+                number = number * 10 + (uint64_t)(*p - '0');
+        if (*p || index < 0 || index > 65535)
+                return false;
+        uint64_t low = uuid[1] + (number << 16) + (uint64_t)index;
+        uint64_t high = uuid[0] + (number >> 48) + (low < uuid[1]);
+        hex(high, ret);
+        hex(low, ret + 16);
+        ret[32] = 0;
+        return true;
+}
+
+enum snib__family snib__family_of(int kind)
+{
+        switch (kind) {
+        case SNIB_KIND_LOCK:
+        case SNIB_KIND_FENCED:
+        case SNIB_KIND_FAIR:
+        case SNIB_KIND_SPIN:
+        case SNIB_KIND_ELECTION:
+                return SNIB__FAMILY_LOCK;
+        case SNIB_KIND_READ:
+        case SNIB_KIND_WRITE:
+                return SNIB__FAMILY_RW;
+        case SNIB_KIND_SEMAPHORE:
+                return SNIB__FAMILY_SEMAPHORE;
+        case SNIB_KIND_PERMITS:
+                return SNIB__FAMILY_PERMITS;
+        case SNIB_KIND_LATCH:
+                return SNIB__FAMILY_LATCH;
+        case SNIB_KIND_REGISTER:
+                return SNIB__FAMILY_REGISTER;
+        default:
+                return SNIB__FAMILY_NONE;
+        }
+}
+
+bool snib__kind_momentary(int kind)
+{
+        return kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_LATCH || kind == SNIB_KIND_REGISTER;
 }

@@ -3,14 +3,16 @@
 #define SNIB_MODEL_OP_H
 
 /*
- * What a client may ask of an engine about one lock, and what it may be told: the vocabulary shared by the model, the
+ * What a client may ask of an engine about one object, and what it may be told: the vocabulary shared by the model, the
  * core and every engine. Plain data, no ownership, except where a comment says otherwise.
  *
  * The server knows only "held or not held by this hold id". A hold id is made for one hold and never used again, so
  * acquire, release and renew are idempotent by construction, and a request that is executed late can never touch
- * another hold. Re-entry is counted in the client.
+ * another hold. Re-entry is counted in the client. What changes a number has an id of the same form, made for one
+ * change, and the server remembers for SNIB__DONE_MS which of them it has executed, and with what answer.
  */
 
+#include <snib/client.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,24 +40,55 @@ struct snib__name {
 };
 
 enum snib__verb {
-        SNIB__ACQUIRE =
-            1, /* take it if free, or confirm it if held by this id (lease starts again); else BUSY. With a token (a
-                  re-entry) confirm only, else GONE: executed late, it must not begin a hold anew */
-        SNIB__RELEASE = 2, /* end the hold of this id, or its place in the queue */
+        SNIB__ACQUIRE = 1, /* take it if there is room, or confirm it if held by this id (lease starts again); else
+                              BUSY. With a token (a re-entry) confirm only, else GONE: executed late, it must not begin
+                              a hold anew. SEMAPHORE: take n permits, once for this id. LATCH: is it open? */
+        SNIB__RELEASE = 2, /* end the hold of this id, or its place in the queue. SEMAPHORE: undo what ACQUIRE with this
+                              id took, if it did */
         SNIB__RENEW = 3,   /* start the lease of this id's hold again */
-        SNIB__QUERY = 4,   /* say what there is; changes nothing */
-        SNIB__FORCE = 5    /* end whoever's hold */
+        SNIB__QUERY = 4,   /* say what there is; changes nothing. Of kind ANY: whatever kind it is */
+        SNIB__FORCE = 5,   /* end whoever's hold: READ all readers, WRITE the writer, PERMITS all that are out */
+        SNIB__OBSERVE = 6, /* say what there is if the state (see below) is another than `token`; else BUSY, and stand
+                              in the queue to be told of a change */
+        /* Changes of a number or a value, each executed once for its id: */
+        SNIB__SET = 7,    /* SEMAPHORE, PERMITS, LATCH: to n, if it does not exist */
+        SNIB__RESIZE = 8, /* PERMITS: limit to n */
+        SNIB__ADD = 9,    /* SEMAPHORE, PERMITS: n more (or fewer); LATCH: n is negative, down to 0 at most */
+        SNIB__DRAIN = 10, /* SEMAPHORE: to 0 if it is positive */
+        SNIB__WRITE = 11, /* REGISTER: data, if the version is `expected` */
+        SNIB__DELETE = 12 /* SEMAPHORE, PERMITS, LATCH; REGISTER if the version is `expected` */
 };
+
+/* The state that OBSERVE compares: the token of the present hold (of the write hold, of one that is not shared), or of
+ * the present value of a register; 0 when there is none. */
+
+/* How long a request is remembered so that its repetition is not executed again. A client that does not know the fate
+ * of one for longer reports that it is unknown. */
+#define SNIB__DONE_MS 60000
+
+/* Numbers of permits are a Java int. */
+#define SNIB__NUMBER_MAX ((int64_t)2147483647)
 
 struct snib__op {
         enum snib__verb verb;
-        bool fenced;  /* the engine keeps the token counter (where it has a choice) */
+        int kind;     /* enum snib_kind */
         bool enqueue; /* ACQUIRE that is refused: stand in the engine's queue, if it has one */
         struct snib__name name;
         struct snib__id id;
         struct snib__who who;
-        int64_t lease_ms;
-        int64_t token; /* ACQUIRE: the token this hold has by the client's knowledge, 0 until it was granted */
+        int64_t lease_ms; /* PERMITS: 0: for ever */
+        int64_t token; /* ACQUIRE: the token this hold has by the client's knowledge, 0 until it was granted. OBSERVE:
+                          the state seen last */
+        int64_t n;     /* how many: 1 for a lock; SET, RESIZE, ADD: the number */
+        struct snib__id under; /* ACQUIRE of READ: the write hold of the same owner, which lets it in; empty: none */
+        bool if_exists;        /* ADD: else do nothing */
+        int64_t ttl_ms;        /* SET of a SEMAPHORE: it vanishes after; 0 never */
+        int64_t expected;      /* WRITE, DELETE: version, 0: no value, -1: any */
+        const void *data;      /* WRITE; lives until the answer */
+        size_t data_length;
+        const char (*permits)[33]; /* RELEASE, RENEW of PERMITS: these permits (32 hex digits), all or none, instead of
+                                      those of `id`; live until the answer */
+        size_t permit_count;
 };
 
 enum snib__status {
@@ -66,6 +99,7 @@ enum snib__status {
                            instead */
         SNIB__RELEASED = 5, /* RELEASE: was held by this id, or stood in the queue, and no longer does */
         SNIB__INFO = 6,     /* QUERY, FORCE: `held` is what there is, for FORCE what there was and is no more */
+        SNIB__DONE = 8,     /* SET to DELETE: executed, now or before: `applied`, `value` */
         SNIB__FAILED = 7    /* none of these: `error` is a negative snib error code. SNIB_EUNKNOWN: sent, fate unknown.
                                SNIB_EUNREACHABLE,    SNIB_ENOTREADY: certainly not executed, try again later. Any other:
                                certainly not executed, trying again    will not help */
@@ -91,6 +125,15 @@ struct snib__reply {
         int64_t position; /* ours in the queue, 1 = next; 0 not queued */
         int64_t waiters;  /* -1 unknown */
         bool waiters_at_least;
+        int kind;        /* QUERY: what is there; else the request's */
+        bool foreign;    /* the holder is a client of another make */
+        int64_t holders; /* how many hold; permits that are taken */
+        int64_t value;   /* free permits, count; WRITE, DELETE: the version now. DONE: after the change, DRAIN: what was
+                            drained. -1 none */
+        int64_t limit;   /* PERMITS; else -1 */
+        bool applied;    /* DONE: it was changed; false: a condition was not met */
+        const void *data; /* QUERY of a REGISTER: memory of the engine, lives until the next call of process() */
+        size_t data_length;
 };
 
 static inline bool snib__id_set(const struct snib__id *id)
@@ -99,5 +142,24 @@ static inline bool snib__id_set(const struct snib__id *id)
 }
 
 bool snib__id_equal(const struct snib__id *a, const struct snib__id *b);
+
+/* The id of permit number `index` (0 to 65535) of a hold, as 32 hex digits and NUL: the 128 bits of the uuid plus
+ * (65536 * number + index). False: the hold id has another form than uuid:number. */
+bool snib__permit_id(const struct snib__id *hold, int64_t index, char ret[33]);
+
+/* Which kinds are stored alike, and so exclude each other under one name. */
+enum snib__family {
+        SNIB__FAMILY_NONE = 0,
+        SNIB__FAMILY_LOCK,
+        SNIB__FAMILY_RW,
+        SNIB__FAMILY_SEMAPHORE,
+        SNIB__FAMILY_PERMITS,
+        SNIB__FAMILY_LATCH,
+        SNIB__FAMILY_REGISTER
+};
+enum snib__family snib__family_of(int kind);
+
+/* Nothing is held after the answer to an ACQUIRE of this kind. */
+bool snib__kind_momentary(int kind);
 
 #endif

@@ -39,7 +39,7 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
 {
         const struct snib__seat *holder = &r->holder;
         const struct snib__who *who = is_ours(c, &holder->id) ? &c->who : &holder->who;
-        struct snib__hold *h = owner.bytes ? snib__core_find(&c->core, name, owner) : NULL;
+        struct snib__hold *h = owner.bytes ? snib__core_find(&c->core, name, owner, r->kind) : NULL;
         size_t size = ret->size;
 
         memset(ret, 0, sizeof(*ret));
@@ -90,10 +90,10 @@ static struct snib__question *ask_begin(struct snib_lock *lock, enum snib__verb 
         q->ask.owner_data = q;
         q->ask.deadline = snib__after(now, c->timeout);
         q->ask.op = (struct snib__op){.verb = verb,
-                                      .fenced = lock->kind == SNIB_LOCK_FENCED,
+                                      .kind = lock->kind == SNIB_LOCK_FENCED ? SNIB_KIND_FENCED : SNIB_KIND_LOCK,
                                       .name = {q->name, lock->name_length},
                                       .who = c->who};
-        if (verb == SNIB__QUERY && (own = snib__core_find(&c->core, name_of(lock), asker_of(lock))) != NULL)
+        if (verb == SNIB__QUERY && (own = snib__core_find(&c->core, name_of(lock), asker_of(lock), lock->kind)) != NULL)
                 q->ask.op.id = own->id; /* so that the engine can say the place of the one who asks */
         w->deadline = SNIB__NEVER;
         snib__about_set(w->about, name_of(lock));

@@ -104,10 +104,12 @@ void snib__effects_run(struct snib_client *c, snib__ns now)
                         submit(c, &e, now);
                         break;
                 case SNIB__EFFECT_WATCH:
-                        c->engine->ops->watch(c->engine, e.hold->name, now);
+                        c->engine->ops->watch(c->engine, &(struct snib__topic){e.hold->name, e.hold->kind, e.hold->id},
+                                              now);
                         break;
                 case SNIB__EFFECT_UNWATCH:
-                        c->engine->ops->unwatch(c->engine, e.hold->name, now);
+                        c->engine->ops->unwatch(c->engine,
+                                                &(struct snib__topic){e.hold->name, e.hold->kind, e.hold->id}, now);
                         break;
                 case SNIB__EFFECT_FREE:
                         freed(c, e.hold->owner_data);
@@ -182,7 +184,7 @@ static void note(struct snib_client *c, const struct snib__note *n, snib__ns now
                 snib__core_changed(&c->core, n->name, n->all, now);
                 break;
         case SNIB__NOTE_WATCHING:
-                snib__core_watching(&c->core, n->name, now);
+                snib__core_watching(&c->core, n->name, &n->id, now);
                 break;
         case SNIB__NOTE_GRANTED:
                 snib__core_granted(&c->core, n->name, &n->id, now);

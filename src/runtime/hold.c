@@ -39,7 +39,7 @@ static int check_kind(const struct snib_lock *lock, const struct snib__wait *w, 
 {
         if (lock->kind == SNIB_LOCK_NON_REENTRANT && h->state != SNIB__LOST)
                 return snib__fault_error(err, SNIB_EREENTRY, NULL, w->about);
-        if ((lock->kind == SNIB_LOCK_FENCED) != h->fenced)
+        if ((lock->kind == SNIB_LOCK_FENCED) != (h->kind == SNIB_KIND_FENCED))
                 return snib__error(
                     err, SNIB_EKIND,
                     "this owner holds the name as a lock of another kind; use one kind of lock per name");
@@ -64,7 +64,7 @@ static int acquire_begin(struct snib_lock *lock, struct snib__wait *w, struct sn
                 return r;
         snib__about_set(w->about, name_of(lock));
         snib__core_tick(&c->core, now); /* the hold that is found must not end on the way in */
-        h = snib__core_find(&c->core, name_of(lock), (struct snib__name){owner, length});
+        h = snib__core_find(&c->core, name_of(lock), (struct snib__name){owner, length}, lock->kind);
         if (h && (r = check_kind(lock, w, h, err)) < 0)
                 return r;
         w->grant = h ? h->owner_data : snib__grant_new(c, lock, owner, length);
@@ -228,7 +228,7 @@ static struct snib_grant *find_mine(struct snib_lock *lock)
         struct snib__hold *h;
 
         snib__core_tick(&c->core, snib__os_now());
-        h = owner ? snib__core_find(&c->core, name_of(lock), (struct snib__name){owner, length}) : NULL;
+        h = owner ? snib__core_find(&c->core, name_of(lock), (struct snib__name){owner, length}, lock->kind) : NULL;
         return h && h->depth > 0 ? h->owner_data : NULL;
 }
 

@@ -72,7 +72,7 @@ static void hold_fill(struct snib_grant *g, const struct snib_lock *lock, size_t
         h->id.text[sizeof(c->uuid) - 1] = ':';
         (void)snib__decimal(h->id.text + sizeof(c->uuid), ++c->hold_number); /* zeros follow */
         h->who = c->who;
-        h->fenced = lock->kind == SNIB_LOCK_FENCED;
+        h->kind = lock->kind == SNIB_LOCK_FENCED ? SNIB_KIND_FENCED : SNIB_KIND_LOCK;
         h->reentrant = lock->kind != SNIB_LOCK_NON_REENTRANT;
         h->keep = !lock->fixed;
         h->lease = lock->lease;

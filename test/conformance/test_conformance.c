@@ -389,15 +389,15 @@ static void held_locks_are_listed(void **state)
         int stopped = 0;
 
         release(acquire(f, 0));
-        assert_int_equal(snib_list_locks(c, list_one, &seen, NULL), 2);
+        assert_int_equal(snib_list(c, list_one, &seen, NULL), 2);
         assert_int_equal(seen.plain, 1);
         assert_int_equal(seen.bytes, 1);
-        assert_int_equal(snib_list_locks(c, list_stop, &stopped, NULL), 1);
+        assert_int_equal(snib_list(c, list_stop, &stopped, NULL), 1);
         assert_int_equal(stopped, 1);
         release(ga);
         release(gb);
         seen = (struct names_seen){0};
-        assert_int_equal(snib_list_locks(d, list_one, &seen, NULL), 0);
+        assert_int_equal(snib_list(d, list_one, &seen, NULL), 0);
         snib_lock_free(a);
         snib_lock_free(b);
         snib_lock_free(f);

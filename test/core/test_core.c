@@ -247,11 +247,11 @@ static void F30_asks_again_after_watching(void **state)
         expect(&r, "acquire#1; ");
         reply(&r, SNIB__BUSY, 0);
         expect(&r, "watch; ");
-        snib__core_watching(&r.core, stock, r.now);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now);
         expect(&r, "acquire#2; ");
         reply(&r, SNIB__BUSY, 0);
         expect(&r, "");
-        snib__core_watching(&r.core, stock, r.now);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now);
         expect(&r, "acquire#3; ");
         snib__core_changed(&r.core, stock, false, r.now); /* while the question is under way */
         expect(&r, "");
@@ -516,7 +516,7 @@ static void reentry_counts_and_compares_the_token(void **state)
 
         rig_init(&r, false);
         hold_it(&r, &h, &call);
-        assert_ptr_equal(snib__core_find(&r.core, stock, me), &h);
+        assert_ptr_equal(snib__core_find(&r.core, stock, me, SNIB_KIND_LOCK), &h);
         snib__core_join(&r.core, &h, &again, r.now);
         expect(&r, "acquire#2; ");
         assert_int_equal(r.op.token, 7);
@@ -589,7 +589,7 @@ static void F37_cancel_while_asking(void **state)
         expect(&r, "acquire#1; ");
         snib__core_cancel(&r.core, &call, SNIB_ECANCELLED, r.now);
         expect(&r, "answer -18; ");
-        assert_null(snib__core_find(&r.core, stock, me));
+        assert_null(snib__core_find(&r.core, stock, me, SNIB_KIND_LOCK));
         reply(&r, SNIB__GRANTED, 7);
         expect(&r, "release#2; ");
         reply(&r, SNIB__RELEASED, 0);

@@ -99,7 +99,7 @@ static void one(uint64_t n)
         struct snib__lock_change change;
         bool was_holder;
 
-        op.fenced = which == 1;
+        op.kind = which == 1 ? SNIB_KIND_FENCED : SNIB_KIND_LOCK;
         was_holder = snib__id_set(&l->record.holder.id) && snib__id_equal(&l->record.holder.id, &op.id);
         op.token = verb == SNIB__ACQUIRE && snib__prng_below(&prng, was_holder ? 4 : 2) ? l->known[id] : 0;
         snib__lock_apply(&l->record, &op, clock_now(), &model, &change);
@@ -109,7 +109,7 @@ static void one(uint64_t n)
                 check_token(l, id, &op, &real, was_holder, n);
         if (real.status == SNIB__RELEASED)
                 ids[which][id] = pump_id(p); /* an id is used for one hold */
-        if (verb == SNIB__QUERY && op.fenced && real.held)
+        if (verb == SNIB__QUERY && op.kind == SNIB_KIND_FENCED && real.held)
                 check(real.token == l->redis_token, "a query tells another token", n);
 }
 

@@ -112,7 +112,7 @@ static void compare(struct world *w, const struct snib__op *op, const struct sni
         bool told = m->status == SNIB__BUSY || m->status == SNIB__GONE || m->status == SNIB__INFO;
 
         check(w, m->status == r->status, "status", m->status, r->status);
-        if (m->status == SNIB__GRANTED && (op->fenced || op->token || m->token == w->now_ms * 1000))
+        if (m->status == SNIB__GRANTED && (op->kind == SNIB_KIND_FENCED || op->token || m->token == w->now_ms * 1000))
                 check(w, m->token == r->token, "token", m->token, r->token);
         if (!told)
                 return;
@@ -138,7 +138,7 @@ static void one(struct world *w)
 
         pass(w, 10 + 10 * (int64_t)snib__prng_below(&w->prng, 8));
         holds = snib__id_equal(&w->record[which].holder.id, &op.id) && w->record[which].holder.expires_ms > w->now_ms;
-        op.fenced = which == 1;
+        op.kind = which == 1 ? SNIB_KIND_FENCED : SNIB_KIND_LOCK;
         op.token = verb == SNIB__ACQUIRE && holds && snib__prng_below(&w->prng, 3) ? w->known[which][who] : 0;
         snib__lock_apply(&w->record[which], &op,
                          (struct snib__clock){.lease_ms = w->now_ms, .wall_us = w->now_ms * 1000}, &model, &change);

@@ -57,7 +57,7 @@ static void hold_and_use(snib_client *c, snib_lock *lock, snib_lock *other)
         }
         (void)snib_lock_query(lock, &info, NULL);
         assert_true(snib_lock_acquire_info(other, 5, &none, &info, NULL) != 1);
-        (void)snib_list_locks(c, listed, NULL, NULL);
+        (void)snib_list(c, listed, NULL, NULL);
         if (snib_lock_acquire_async(other, 2000, acquired, &d, NULL) == 0) {
                 (void)snib_grant_release(grant, NULL);
                 assert_true(eventually(atomic_load(&d.calls) == 1, 6000));

@@ -73,7 +73,7 @@ static void turn(struct world *w)
 static void ask(struct world *w, unsigned choice)
 {
         struct snib__op op = {.verb = (enum snib__verb)(1 + choice % 5),
-                              .fenced = choice & 8,
+                              .kind = choice & 8 ? SNIB_KIND_FENCED : SNIB_KIND_LOCK,
                               .name = {"name", 4},
                               .lease_ms = 30000,
                               .token = choice & 16};
@@ -91,7 +91,7 @@ static void start(struct world *w)
 
         w->now = SNIB__S;
         snib__assert(snib__redis_open_with(&w->engine, &config, &memory_transport, &w->net, w->now, NULL) == 0);
-        w->engine->ops->watch(w->engine, (struct snib__name){"name", 4}, w->now);
+        w->engine->ops->watch(w->engine, &(struct snib__topic){.name = {"name", 4}}, w->now);
         turn(w);
         memory_push(&w->net.conn[0], "+PONG\r\n", 7);
         memory_push(&w->net.conn[1], "+PONG\r\n", 7);

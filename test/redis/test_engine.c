@@ -96,7 +96,7 @@ static void F79_a_late_reentry_begins_no_hold(void **state)
         for (int fenced = 0; fenced < 2; fenced++) {
                 struct snib__op op = pump_op(a, SNIB__ACQUIRE, "x", pump_id(a), 5000);
                 struct snib__op other = pump_op(b, SNIB__ACQUIRE, "x", pump_id(b), 5000);
-                op.fenced = other.fenced = fenced;
+                op.kind = other.kind = fenced ? SNIB_KIND_FENCED : SNIB_KIND_LOCK;
                 op.token = pump_do(a, &op).token;
                 assert_int_equal(pump_do(a, &op).status, SNIB__GRANTED);
                 freeReplyObject(redis_server_do(server, "DEL x"));
@@ -162,7 +162,7 @@ static void release_deletes_and_publishes(void **state)
         struct snib__reply r = pump_do(a, &op);
 
         (void)state;
-        b->engine->ops->watch(b->engine, (struct snib__name){"x", 1}, pump_now());
+        b->engine->ops->watch(b->engine, &(struct snib__topic){.name = {"x", 1}}, pump_now());
         assert_string_equal(pump_wait(b, SNIB__NOTE_WATCHING).name, "x");
         op.verb = SNIB__RELEASE;
         r = pump_do(a, &op);
@@ -218,7 +218,7 @@ static void fenced_counter_is_redissons_and_rises(void **state)
         char text[32];
 
         (void)state;
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         struct snib__reply r = pump_do(a, &op);
         int64_t first = r.token;
         assert_int_equal(r.status, SNIB__GRANTED);
@@ -232,7 +232,7 @@ static void fenced_counter_is_redissons_and_rises(void **state)
         (void)pump_do(a, &op);
         assert_text(text, "GET %s", "redisson_lock_token:{f}");
         op = pump_op(b, SNIB__ACQUIRE, "f", pump_id(b), 5000);
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         assert_true(pump_do(b, &op).token > first);
 }
 
@@ -242,7 +242,7 @@ static void a_lost_counter_brings_no_token_back(void **state)
         struct snib__op op = pump_op(a, SNIB__ACQUIRE, "f", id, 5000);
 
         (void)state;
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         int64_t first = pump_do(a, &op).token;
         freeReplyObject(redis_server_do(server, "DEL redisson_lock_token:{f}"));
         op.token = first;
@@ -259,13 +259,13 @@ static void F58_tokens_above_2_to_53_stay_exact(void **state)
         struct snib__op op = pump_op(a, SNIB__ACQUIRE, "f", pump_id(a), 5000);
 
         (void)state;
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         freeReplyObject(redis_server_do(server, "SET redisson_lock_token:{f} 9007199254740993"));
         assert_int_equal(pump_do(a, &op).token, INT64_C(9007199254740994));
         op.verb = SNIB__RELEASE;
         (void)pump_do(a, &op);
         op = pump_op(a, SNIB__ACQUIRE, "f", pump_id(a), 5000);
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         assert_int_equal(pump_do(a, &op).token, INT64_C(9007199254740995));
         freeReplyObject(redis_server_do(server, "DEL f"));
         freeReplyObject(redis_server_do(server, "SET redisson_lock_token:{f} 9223372036854775807"));
@@ -282,7 +282,7 @@ static void force_ends_whoevers_hold(void **state)
         struct snib__reply r = pump_do(a, &op);
 
         (void)state;
-        b->engine->ops->watch(b->engine, (struct snib__name){"x", 1}, pump_now());
+        b->engine->ops->watch(b->engine, &(struct snib__topic){.name = {"x", 1}}, pump_now());
         (void)pump_wait(b, SNIB__NOTE_WATCHING);
         op = pump_op(b, SNIB__FORCE, "x", (struct snib__id){{0}}, 0);
         r = pump_do(b, &op);
@@ -303,12 +303,12 @@ static void query_tells_holder_waiters_and_token(void **state)
         struct snib__op op = pump_op(a, SNIB__ACQUIRE, "q", id, 5000);
 
         (void)state;
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         int64_t token = pump_do(a, &op).token;
-        b->engine->ops->watch(b->engine, (struct snib__name){"q", 1}, pump_now());
+        b->engine->ops->watch(b->engine, &(struct snib__topic){.name = {"q", 1}}, pump_now());
         (void)pump_wait(b, SNIB__NOTE_WATCHING);
         op = pump_op(b, SNIB__QUERY, "q", (struct snib__id){{0}}, 0);
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         struct snib__reply r = pump_do(b, &op);
         assert_int_equal(r.status, SNIB__INFO);
         assert_true(r.held && r.left_ms > 4000);
@@ -389,15 +389,15 @@ static void names_are_bytes(void **state)
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
                 struct snib__id id = pump_id(a);
                 struct snib__op op = pump_op(a, SNIB__ACQUIRE, names[i], id, 30000);
-                b->engine->ops->watch(b->engine, op.name, pump_now());
+                b->engine->ops->watch(b->engine, &(struct snib__topic){.name = op.name}, pump_now());
                 assert_string_equal(pump_wait(b, SNIB__NOTE_WATCHING).name, names[i]);
-                op.fenced = true;
+                op.kind = SNIB_KIND_FENCED;
                 assert_int_equal(pump_do(a, &op).status, SNIB__GRANTED);
                 assert_hold(names[i], id.text, 29000, 30000);
                 op.verb = SNIB__RELEASE;
                 assert_int_equal(pump_do(a, &op).status, SNIB__RELEASED);
                 assert_string_equal(pump_wait(b, SNIB__NOTE_CHANGED).name, names[i]);
-                b->engine->ops->unwatch(b->engine, op.name, pump_now());
+                b->engine->ops->unwatch(b->engine, &(struct snib__topic){.name = op.name}, pump_now());
         }
 }
 
@@ -406,24 +406,24 @@ static void channel_names_are_redissons(void **state)
         struct snib__op op;
 
         (void)state;
-        a->engine->ops->watch(a->engine, (struct snib__name){"plain", 5}, pump_now());
+        a->engine->ops->watch(a->engine, &(struct snib__topic){.name = {"plain", 5}}, pump_now());
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
-        a->engine->ops->watch(a->engine, (struct snib__name){"x{y", 3}, pump_now());
+        a->engine->ops->watch(a->engine, &(struct snib__topic){.name = {"x{y", 3}}, pump_now());
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
         assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{plain} 0"), 1);
         assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:x{y 0"), 1);
         assert_string_equal(pump_wait(a, SNIB__NOTE_CHANGED).name, "plain");
         assert_string_equal(pump_wait(a, SNIB__NOTE_CHANGED).name, "x{y");
         /* "plain" and "{plain}" are two locks with one channel. */
-        a->engine->ops->watch(a->engine, (struct snib__name){"{plain}", 7}, pump_now());
+        a->engine->ops->watch(a->engine, &(struct snib__topic){.name = {"{plain}", 7}}, pump_now());
         assert_string_equal(pump_wait(a, SNIB__NOTE_WATCHING).name, "{plain}");
         assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{plain} 1"), 1);
         assert_true(pump_wait(a, SNIB__NOTE_CHANGED).note.all);
         assert_true(pump_wait(a, SNIB__NOTE_CHANGED).note.all);
-        a->engine->ops->unwatch(a->engine, (struct snib__name){"plain", 5}, pump_now());
+        a->engine->ops->unwatch(a->engine, &(struct snib__topic){.name = {"plain", 5}}, pump_now());
         op = pump_op(a, SNIB__QUERY, "plain", (struct snib__id){{0}}, 0);
         assert_int_equal(pump_do(a, &op).waiters, 1); /* the other name still needs it */
-        a->engine->ops->unwatch(a->engine, (struct snib__name){"{plain}", 7}, pump_now());
+        a->engine->ops->unwatch(a->engine, &(struct snib__topic){.name = {"{plain}", 7}}, pump_now());
         for (int i = 0; i < 100 && redis_server_int(server, "PUBLISH redisson_lock__channel:{plain} 0"); i++)
                 (void)pump_do(a, &op);
         assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{plain} 0"), 0);
@@ -435,15 +435,16 @@ static void watches_are_counted(void **state)
         struct pump_note n;
 
         (void)state;
-        a->engine->ops->watch(a->engine, x, pump_now());
+        a->engine->ops->watch(a->engine, &(struct snib__topic){.name = x}, pump_now());
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
-        a->engine->ops->watch(a->engine, x, pump_now());
+        a->engine->ops->watch(a->engine, &(struct snib__topic){.name = x}, pump_now());
         (void)pump_wait(a, SNIB__NOTE_WATCHING); /* it is in effect, whatever happened before may have been missed */
-        a->engine->ops->unwatch(a->engine, x, pump_now());
+        a->engine->ops->unwatch(a->engine, &(struct snib__topic){.name = x}, pump_now());
         assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 0"), 1);
         (void)pump_wait(a, SNIB__NOTE_CHANGED);
-        a->engine->ops->unwatch(a->engine, x, pump_now());
-        a->engine->ops->watch(a->engine, x, pump_now()); /* while the UNSUBSCRIBE is under way */
+        a->engine->ops->unwatch(a->engine, &(struct snib__topic){.name = x}, pump_now());
+        a->engine->ops->watch(a->engine, &(struct snib__topic){.name = x},
+                              pump_now()); /* while the UNSUBSCRIBE is under way */
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
         assert_false(pump_try(a, SNIB__NOTE_WATCHING, 0, &n));
         assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 0"), 1);
@@ -460,7 +461,7 @@ static void F139_F140_a_flooded_channel_is_one_note(void **state)
         unsigned notes = 0;
 
         (void)state;
-        a->engine->ops->watch(a->engine, (struct snib__name){"x", 1}, pump_now());
+        a->engine->ops->watch(a->engine, &(struct snib__topic){.name = {"x", 1}}, pump_now());
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
         freeReplyObject(redis_server_do(
             server, "EVAL %s 0", "for i = 1, 100000 do redis.call('PUBLISH', 'redisson_lock__channel:{x}', '0') end"));

@@ -65,7 +65,7 @@ static void refused(struct snib__reply r, int code, const char *part)
 
 static void watch_and_see(struct pump *p, const char *name)
 {
-        p->engine->ops->watch(p->engine, (struct snib__name){name, strlen(name)}, pump_now());
+        p->engine->ops->watch(p->engine, &(struct snib__topic){.name = {name, strlen(name)}}, pump_now());
         (void)pump_wait(p, SNIB__NOTE_WATCHING);
 }
 
@@ -93,7 +93,7 @@ static void F48_release_works_on_a_full_server(void **state)
         assert_int_equal(with(p, SNIB__RELEASE, "x", id).status, SNIB__RELEASED);
         assert_int_equal(redis_server_int(server, "EXISTS x"), 0);
         struct snib__op op = pump_op(p, SNIB__ACQUIRE, "f", pump_id(p), 1000);
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         refused(pump_do(p, &op), SNIB_EREFUSED, "maxmemory");
         assert_int_equal(redis_server_int(server, "DBSIZE"), 1); /* the client's own record, from before */
         pump_close(p);
@@ -154,7 +154,7 @@ static void F52_other_kinds_of_keys_are_left_alone(void **state)
         for (size_t i = 0; i < 4; i++) {
                 struct snib__op op = pump_op(p, SNIB__ACQUIRE, names[i], pump_id(p), 1000);
                 refused(pump_do(p, &op), SNIB_EKIND, names[i]);
-                op.fenced = true;
+                op.kind = SNIB_KIND_FENCED;
                 refused(pump_do(p, &op), SNIB_EKIND, names[i]);
                 refused(with(p, SNIB__FORCE, names[i], op.id), SNIB_EKIND, names[i]);
                 refused(with(p, SNIB__QUERY, names[i], op.id), SNIB_EKIND, names[i]);
@@ -171,7 +171,7 @@ static void F52_other_kinds_of_keys_are_left_alone(void **state)
         assert_int_equal(redis_server_int(server, "PTTL hash"), -1);
         admin("SET redisson_lock_token:{f} x");
         struct snib__op op = pump_op(p, SNIB__ACQUIRE, "f", pump_id(p), 1000);
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         refused(pump_do(p, &op), SNIB_EREFUSED, "\"f\"");
         assert_int_equal(redis_server_int(server, "EXISTS f"), 0);
         pump_close(p);
@@ -290,7 +290,7 @@ static void F38_killed_without_persistence(void **state)
         struct snib__op op = pump_op(p, SNIB__ACQUIRE, "x", pump_id(p), 30000);
 
         (void)state;
-        op.fenced = true;
+        op.kind = SNIB_KIND_FENCED;
         int64_t token = pump_do(p, &op).token;
         assert_true(token > 0);
         redis_server_kill(server);

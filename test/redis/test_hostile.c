@@ -403,7 +403,7 @@ static void F26_dials_back_off(void **state)
 
 static void watch_it(void)
 {
-        p->engine->ops->watch(p->engine, (struct snib__name){"name", 4}, now);
+        p->engine->ops->watch(p->engine, &(struct snib__topic){.name = {"name", 4}}, now);
         turn();
         say(subscriptions, "+PONG\r\n");
         turn();

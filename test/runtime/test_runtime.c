@@ -270,8 +270,8 @@ static void null_arguments_are_named(void **state)
         REFUSED(snib_lock_query(l, &sizeless, &err), "ret_info");
         REFUSED(snib_lock_query_async(l, NULL, NULL, &err), "done");
         REFUSED(snib_lock_query_async(NULL, never_info, NULL, &err), "lock");
-        REFUSED((int)snib_list_locks(NULL, NULL, NULL, &err), "client");
-        REFUSED((int)snib_list_locks(c, NULL, NULL, &err), "each");
+        REFUSED((int)snib_list(NULL, NULL, NULL, &err), "client");
+        REFUSED((int)snib_list(c, NULL, NULL, &err), "each");
         REFUSED(snib_grant_release(NULL, &err), "grant");
         REFUSED(snib_grant_release_async(NULL, never_done, NULL, &err), "grant");
         REFUSED(snib_grant_renew(NULL, &err), "grant");
@@ -1029,8 +1029,7 @@ static int in_child(snib_client *c, snib_lock *l, snib_grant *g)
         if (snib_lock_cancel(l) != SNIB_EFORK || snib_grant_loss_fd(g) != SNIB_EFORK || snib_process(c) != SNIB_EFORK ||
             snib_fd(c) != SNIB_EFORK || snib_lock_force_release(l, NULL) != SNIB_EFORK || snib_lock_grant(l))
                 return 4;
-        if (snib_lock_new(c, "y", NULL, &l2, NULL) != SNIB_EFORK ||
-            snib_list_locks(c, NULL, NULL, NULL) != SNIB_EFORK ||
+        if (snib_lock_new(c, "y", NULL, &l2, NULL) != SNIB_EFORK || snib_list(c, NULL, NULL, NULL) != SNIB_EFORK ||
             snib_lock_acquire_async(l, 0, never_acquired, NULL, NULL) != SNIB_EFORK ||
             snib_lock_query_async(l, never_info, NULL, NULL) != SNIB_EFORK ||
             snib_grant_release_async(g, never_done, NULL, NULL) != SNIB_EFORK ||
@@ -1128,7 +1127,7 @@ static int whole_life(const char *url, int mode)
                 return r;
         if ((r = snib_lock_new(c, "a name", NULL, &l, &err)) == 0 &&
             (r = snib_lock_new(c, "a name", &ann, &a, &err)) == 0 && (r = snib_lock_acquire(l, 1000, &g, &err)) == 1 &&
-            (r = snib_lock_query(l, &info, &err)) == 1 && (r = (int)snib_list_locks(c, each_name, NULL, &err)) == 1 &&
+            (r = snib_lock_query(l, &info, &err)) == 1 && (r = (int)snib_list(c, each_name, NULL, &err)) == 1 &&
             (r = snib_lock_acquire(a, 5, &none, &err)) == 0 && (r = snib_grant_on_loss(g, on_lost, &s, &err)) == 0 &&
             (r = snib_grant_release(g, &err)) == 1) {
                 g = NULL;

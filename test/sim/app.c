@@ -76,8 +76,8 @@ static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim
         snprintf(h->hold.id.text, sizeof(h->hold.id.text), "%s:%d", c->uuid, h->log->number);
         snprintf(h->hold.who.host, sizeof(h->hold.who.host), "host%d", c->index);
         h->hold.who.pid = c->index;
-        h->hold.fenced = !sim_chance(w, s->plain_share);
-        h->log->fenced = h->hold.fenced;
+        h->hold.kind = sim_chance(w, s->plain_share) ? SNIB_KIND_LOCK : SNIB_KIND_FENCED;
+        h->log->fenced = h->hold.kind == SNIB_KIND_FENCED;
         h->hold.reentrant = !sim_chance(w, s->once_only_share);
         h->hold.keep = !sim_chance(w, s->fixed_share);
         h->hold.lease = sim_between(w, s->lease_min, s->lease_max) / SNIB__MS * SNIB__MS;
@@ -97,7 +97,7 @@ static void acquire(struct sim *w, struct sim_client *c, struct sim_owner *o)
         snprintf(key, sizeof(key), "o%d", w->options.share_owner && o->index == 1 ? 0 : o->index);
         snib__core_tick(&c->core, sim_local(w, c)); /* what is found must not end on the way in */
         sim_client_pump(w, c);
-        known = snib__core_find(&c->core, name_of(w, o->name), (struct snib__name){key, strlen(key)});
+        known = snib__core_find(&c->core, name_of(w, o->name), (struct snib__name){key, strlen(key)}, SNIB_KIND_LOCK);
         h = known ? snib__container(known, struct sim_hold, hold) : new_hold(w, c, o);
         if (!h) {
                 act_in(w, o, w->options.think);
@@ -147,7 +147,7 @@ static void ask(struct sim *w, struct sim_client *c, struct sim_owner *o, enum s
         a->name = (int)sim_draw(w, (uint64_t)w->options.names);
         a->ask.op.verb = verb;
         a->ask.op.name = name_of(w, a->name);
-        a->ask.op.fenced = true;
+        a->ask.op.kind = SNIB_KIND_FENCED;
         a->ask.deadline = sim_local(w, c) + sim_between(w, 0, 2 * w->options.op_timeout);
         snib__core_ask(&c->core, &a->ask, sim_local(w, c));
 }

@@ -229,7 +229,8 @@ static void write_to_resource(struct sim *w, struct sim_hold *h)
         int64_t token = h->hold.token;
         bool excused = h->log->stale;
 
-        if ((excused && w->data_lost && w->stepped_back) || (!h->hold.fenced && w->stepped_back && CLOCK_TOKENS(w)))
+        if ((excused && w->data_lost && w->stepped_back) ||
+            (h->hold.kind != SNIB_KIND_FENCED && w->stepped_back && CLOCK_TOKENS(w)))
                 return;
         if (token == seen->written_token && seen->written_by != h->log->number)
                 sim_fail(w, SIM_UNSAFE, "S1", "#%d and #%d share token %lld", seen->written_by, h->log->number,

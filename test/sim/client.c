@@ -54,9 +54,11 @@ static void watch(struct sim *w, struct sim_client *c, const struct snib__effect
                 sim_fail(w, SIM_UNSAFE, "R1", "client %d unwatches %s more often than it watches", c->index,
                          w->names[name]);
         else if (by > 0)
-                c->ops->watch(c->engine, e->hold->name, sim_local(w, c));
+                c->ops->watch(c->engine, &(struct snib__topic){e->hold->name, e->hold->kind, e->hold->id},
+                              sim_local(w, c));
         else
-                c->ops->unwatch(c->engine, e->hold->name, sim_local(w, c));
+                c->ops->unwatch(c->engine, &(struct snib__topic){e->hold->name, e->hold->kind, e->hold->id},
+                                sim_local(w, c));
         if (c->watches[name] == 0)
                 c->watching_at[name] = SNIB__NEVER;
 }
@@ -175,7 +177,7 @@ static void deliver(struct sim *w, struct sim_client *c, const struct snib__note
                 sim_trace(w, c->index, "watching", name, "%d", name);
                 if (name >= 0 && c->watches[name] > 0)
                         c->watching_at[name] = w->now;
-                snib__core_watching(&c->core, n->name, now);
+                snib__core_watching(&c->core, n->name, &n->id, now);
                 break;
         case SNIB__NOTE_GRANTED:
                 sim_trace(w, c->index, "granted", name, "%s", n->id.text);

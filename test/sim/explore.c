@@ -226,7 +226,7 @@ static void hint(struct party *p)
         else if (p->watches > 0 && l.kind == CHANGED)
                 snib__core_changed(&p->core, name, false, z.now);
         else if (p->watches > 0)
-                snib__core_watching(&p->core, name, z.now);
+                snib__core_watching(&p->core, name, &(struct snib__id){{0}}, z.now);
         pump(p);
 }
 

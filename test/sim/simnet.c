@@ -341,10 +341,10 @@ static int name_of(const struct simnet *e, struct snib__name name)
         return i;
 }
 
-static void simnet_watch(struct snib__engine *base, struct snib__name name, snib__ns now)
+static void simnet_watch(struct snib__engine *base, const struct snib__topic *topic, snib__ns now)
 {
         struct simnet *e = snib__container(base, struct simnet, base);
-        int i = name_of(e, name);
+        int i = name_of(e, topic->name);
 
         (void)now;
         if (e->watches[i]++ == 0 && e->up)
@@ -353,10 +353,10 @@ static void simnet_watch(struct snib__engine *base, struct snib__name name, snib
                 note_name(e, note(e, SNIB__NOTE_WATCHING), i);
 }
 
-static void simnet_unwatch(struct snib__engine *base, struct snib__name name, snib__ns now)
+static void simnet_unwatch(struct snib__engine *base, const struct snib__topic *topic, snib__ns now)
 {
         struct simnet *e = snib__container(base, struct simnet, base);
-        int i = name_of(e, name);
+        int i = name_of(e, topic->name);
 
         (void)now;
         if (--e->watches[i] > 0)

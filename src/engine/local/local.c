@@ -339,12 +339,12 @@ static void local_list(struct snib__engine *e, struct snib__tag tag, snib__ns no
 }
 
 /* A grant reaches exactly the waiter that is meant; there is nothing to watch. */
-static void local_watch(struct snib__engine *e, struct snib__name name, snib__ns now)
+static void local_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
 {
-        tell(local(e), SNIB__NOTE_WATCHING, name, NULL);
+        tell(local(e), SNIB__NOTE_WATCHING, topic->name, NULL);
 }
 
-static void local_unwatch(struct snib__engine *e, struct snib__name name, snib__ns now)
+static void local_unwatch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
 {
 }
 

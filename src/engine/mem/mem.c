@@ -298,9 +298,9 @@ static void mem_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
 }
 
 /* Without SNIB__TRAIT_WATCH there is nothing to watch: a waiter's turn comes as GRANTED. */
-static void mem_watch(struct snib__engine *e, struct snib__name name, snib__ns now)
+static void mem_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
 {
-        (void)e, (void)name, (void)now;
+        (void)e, (void)topic, (void)now;
 }
 
 static void mem_interest(struct snib__engine *e, snib__ns now, struct snib__interest *ret)

@@ -73,7 +73,7 @@ struct request {
         uint64_t begins; /* where its first byte stands in all the connection ever sent */
         snib__ns deadline;
         enum snib__verb verb;
-        bool fenced;
+        int object; /* enum snib_kind */
         struct snib__id id;
         int64_t lease_ms;
         int64_t token;

@@ -63,10 +63,9 @@ static enum snib__redis_script_id script_for(enum snib__verb verb, bool fenced)
                 return SNIB__SCRIPT_RENEW;
         case SNIB__FORCE:
                 return SNIB__SCRIPT_FORCE;
-        case SNIB__QUERY:
-                break;
+        default:
+                return SNIB__SCRIPT_QUERY;
         }
-        return SNIB__SCRIPT_QUERY;
 }
 
 /* "redisson_lock_token:{name}" */
@@ -107,7 +106,7 @@ static void send_parts(struct redis *r, struct request *q, size_t channel_length
         put_text(&waiters, "NUMSUB");
         put(&waiters, r->channel, channel_length);
         send_part(r, q, REQUEST_WAITERS, &waiters, now);
-        if (!q->fenced)
+        if (q->object != SNIB_KIND_FENCED)
                 return;
         put_text(&counter, "GET");
         put(&counter, r->token_key, token_key(q, r->token_key));
@@ -121,7 +120,7 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
         const struct snib__redis_script *s;
         struct command c = {0};
 
-        q->script = script_for(q->verb, q->fenced);
+        q->script = script_for(q->verb, q->object == SNIB_KIND_FENCED);
         s = &snib__redis_scripts[q->script];
         q->by_text = r->commands.by_text[q->script];
         if (q->verb != SNIB__ACQUIRE && q->verb != SNIB__RENEW &&
@@ -229,7 +228,7 @@ static bool acquired(struct redis *r, struct request *q, const struct snib__resp
                 if (count != 3 || (v[1].integer != 1 && v[1].integer != 2) || !token_of(r, &v[2], &q->reply.token))
                         return false;
                 /* A plain lock's token is the instant of its acquire: a confirmation knows it only from the client. */
-                if (v[1].integer == 2 && !q->fenced && q->token > 0)
+                if (v[1].integer == 2 && q->object != SNIB_KIND_FENCED && q->token > 0)
                         q->reply.token = q->token;
                 q->reply.status = SNIB__GRANTED;
         }
@@ -259,7 +258,7 @@ static bool described(struct redis *r, struct request *q, const struct snib__res
             p->held != (v[1].integer == 1))
                 return false;
         p->status = SNIB__INFO;
-        if (p->held && q->fenced && p->token >= INT64_C(1000000000000000))
+        if (p->held && q->object == SNIB_KIND_FENCED && p->token >= INT64_C(1000000000000000))
                 p->holder.since_ms = p->token / 1000;
         if (!p->held || snib__who_find(r, &p->holder.id, now, &p->holder.who) ||
             !snib__who_send_get(r, q, &p->holder.id, now))
@@ -330,8 +329,9 @@ bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_
         case SNIB__QUERY:
         case SNIB__FORCE:
                 return described(r, q, v, count, now);
+        default:
+                return false;
         }
-        return false;
 }
 
 /* What a QUERY wants to know beside the script's answer. A refusal (rights) leaves it unknown. */

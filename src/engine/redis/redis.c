@@ -51,7 +51,7 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
         q->tag = (struct snib__tag){0};
         q->id.text[0] = 0;
         q->name_length = 0;
-        q->fenced = false;
+        q->object = 0;
         q->reply = (struct snib__reply){.left_ms = -1, .waiters = -1};
         q->deadline = now;
         return q;
@@ -252,7 +252,7 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
         }
         q->tag = tag;
         q->verb = op->verb;
-        q->fenced = op->fenced;
+        q->object = op->kind;
         q->id = op->id;
         q->lease_ms = op->lease_ms;
         q->token = op->token;
@@ -270,14 +270,14 @@ static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns no
         snib__listing_start(redis_of(e), tag, now);
 }
 
-static void redis_watch(struct snib__engine *e, struct snib__name name, snib__ns now)
+static void redis_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
 {
-        snib__watch_add(redis_of(e), name, now);
+        snib__watch_add(redis_of(e), topic->name, now);
 }
 
-static void redis_unwatch(struct snib__engine *e, struct snib__name name, snib__ns now)
+static void redis_unwatch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
 {
-        snib__watch_remove(redis_of(e), name, now);
+        snib__watch_remove(redis_of(e), topic->name, now);
 }
 
 static void add_interest(const struct link *l, bool wanted, struct snib__interest *ret)
