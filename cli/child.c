@@ -35,9 +35,9 @@ static void tell(const struct child *c, int what, int value)
 static void publish_deadline(struct child *c)
 {
         int64_t now = snib__clock_boot();
-        int64_t left = snib_grant_left_ms(c->grant);
+        int64_t left = snib__held_left_ms(c->held);
 
-        if (left > 0 && snib_grant_valid(c->grant)) {
+        if (left > 0 && snib__held_valid(c->held)) {
                 c->deadline_ns = now + left * MS;
                 atomic_store_explicit(c->shared, c->deadline_ns, memory_order_release);
         } else if (!c->told_lost) {
@@ -82,7 +82,7 @@ static void environment_done(struct environment *e)
 /* The command's environment: ours with the SNIB_ variables of this hold. */
 static void environment_init(struct environment *e, const struct child *c)
 {
-        const char *url = c->session->options->url;
+        const char *url = c->session->options->red.count ? c->session->options->red.text[0] : c->session->options->url;
         bool keep_url = !url && c->session->url_from_environment;
         char shown[SNIB__URL_SHOWN_MAX] = "";
         char number[2][24];
@@ -90,12 +90,12 @@ static void environment_init(struct environment *e, const struct child *c)
         size_t n = 0;
 
         *e = (struct environment){.all = NULL};
-        snprintf(number[0], sizeof(number[0]), "%lld", (long long)snib_grant_token(c->grant));
+        snprintf(number[0], sizeof(number[0]), "%lld", (long long)snib__held_token(c->held));
         snprintf(number[1], sizeof(number[1]), "%lld",
-                 (long long)(snib__clock_wall_ms() + snib_grant_left_ms(c->grant)));
+                 (long long)(snib__clock_wall_ms() + snib__held_left_ms(c->held)));
         add_variable(e, "SNIB_NAME", c->name);
         add_variable(e, "SNIB_TOKEN", number[0]);
-        add_variable(e, "SNIB_OWNER", snib_grant_owner(c->grant));
+        add_variable(e, "SNIB_OWNER", snib__held_owner(c->held));
         add_variable(e, "SNIB_DEADLINE_MS", number[1]);
         if (!keep_url) { /* else it stays as it was inherited */
                 snib__url_without_password(url ? url : "local:", shown, sizeof(shown));
@@ -234,7 +234,7 @@ static void turn(struct child *c)
                 hear_signals(c);
         if (fds[1].revents)
                 hear_supervisor(c);
-        snib_process(c->session->client);
+        (void)snib__session_process(c->session);
         publish_deadline(c);
         check_supervisor(c);
 }

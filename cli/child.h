@@ -11,10 +11,10 @@
 
 struct child {
         struct session *session;
-        snib_grant *grant;
-        const char *name;
-        char **argv; /* of the command */
-        int signals; /* descriptor */
+        struct held *held;
+        const char *name; /* as SNIB_NAME */
+        char **argv;      /* of the command */
+        int signals;      /* descriptor */
         const sigset_t *mask;
         int64_t grace_ms;
         int64_t margin_ms;

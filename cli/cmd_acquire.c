@@ -96,16 +96,16 @@ static int take(struct guardian *g)
         exit = snib__session_open(&g->session, o, o->label ? o->label : process_name(g->holder, label, sizeof(label)));
         g->session.max_hold_ms = o->max_hold_ms;
         if (!exit)
-                exit = snib__session_lock(&g->session, g->name);
+                exit = snib__target_open(&g->session.target, &g->session, g->name);
         if (exit)
                 return exit;
         g->waiting = (struct waiting){
             .session = &g->session, .name = g->name, .signals = g->guard.signals, .err = SNIB_ERROR_INIT};
         exit = snib__waiting_acquire(&g->waiting, o->nonblock ? 0 : o->wait_ms);
-        if (!g->waiting.grant)
+        if (!snib__held_any(&g->waiting.held))
                 return exit;
         g->guard.session = &g->session;
-        g->guard.grant = g->waiting.grant;
+        g->guard.held = &g->waiting.held;
         g->guard.id = g->id;
         g->guard.listener = snib__guard_listen(g->guard.directory, g->id);
         return g->guard.listener < 0 ? snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM", "socket: %s", strerror(errno))
@@ -123,11 +123,11 @@ static void guardian(struct guardian *g, int report)
                 _exit(EXIT_FAILURE_OWN);
         g->guard.signals = snib__signals_open(&old);
         r.exit = take(g);
-        r.held = r.exit == EXIT_OK && g->waiting.grant;
+        r.held = r.exit == EXIT_OK && snib__held_any(&g->waiting.held);
         if (r.held) {
                 memcpy(r.id, g->id, sizeof(r.id));
-                r.token = snib_grant_token(g->guard.grant);
-                r.left_ms = snib_grant_left_ms(g->guard.grant);
+                r.token = snib__held_token(g->guard.held);
+                r.left_ms = snib__held_left_ms(g->guard.held);
                 prctl(PR_SET_PDEATHSIG, 0);
                 leave_terminal();
         }
@@ -137,8 +137,8 @@ static void guardian(struct guardian *g, int report)
                 kill(getpid(), SIGTERM); /* nobody knows of the grant: give it back */
         if (r.held)
                 snib__guard_keep(&g->guard);
-        else if (g->waiting.grant)
-                (void)snib_grant_release(g->waiting.grant, NULL);
+        else
+                (void)snib__held_release(&g->waiting.held, NULL);
         snib__session_close(&g->session);
         _exit(r.exit);
 }

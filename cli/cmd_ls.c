@@ -73,7 +73,8 @@ static void print_json(const struct row *r)
 static void print_row(const struct row *r, int width)
 {
         char name[SNIB__SAFE_MAX];
-        char holder[SNIB__HOLDER_MAX];
+        char holder[SNIB__HOLDER_MAX] = "-";
+        char kind[64], others[32] = "";
         char held[SNIB__DURATION_MAX];
         char lease[SNIB__DURATION_MAX];
         char waiting[32] = "-";
@@ -85,8 +86,18 @@ static void print_row(const struct row *r, int width)
                 snprintf(waiting, sizeof(waiting), "%s%lld", i->waiters_at_least ? ">=" : "", (long long)i->waiters);
         if (i->token > 0)
                 snprintf(token, sizeof(token), "%lld", (long long)i->token);
-        printf("%-*s  %-28s %7s %7s %7s  %s\n", width, snib__out_safe(r->name, r->length, name, sizeof(name)),
-               snib__holder_text(i, holder),
+        if (i->holders > 1)
+                snprintf(others, sizeof(others), " +%lld", (long long)i->holders - 1);
+        if (i->limit >= 0)
+                snprintf(kind, sizeof(kind), "%s %lld/%lld", snib_kind_text(i->kind), (long long)(i->limit - i->value),
+                         (long long)i->limit);
+        else
+                snprintf(kind, sizeof(kind), "%s", snib_kind_text(i->kind));
+        if (i->owner[0])
+                snib__holder_text(i, holder);
+        strncat(holder, others, sizeof(holder) - strlen(holder) - 1);
+        printf("%-*s  %-13s %-28s %7s %7s %7s  %s\n", width, snib__out_safe(r->name, r->length, name, sizeof(name)),
+               kind, holder,
                snib__out_duration(i->since_ms < 0 ? -1
                                   : since < 0     ? 0
                                                   : since,
@@ -105,8 +116,8 @@ static void print(const struct rows *all)
         }
         width = width > 60 ? 60 : width;
         if (all->count && !snib__out_mode_now().quiet)
-                printf("%s%-*s  %-28s %7s %7s %7s  %s%s\n", snib__out_bold(stdout), (int)width, "NAME", "HOLDER",
-                       "HELD", "LEASE", "WAITING", "TOKEN", snib__out_plain(stdout));
+                printf("%s%-*s  %-13s %-28s %7s %7s %7s  %s%s\n", snib__out_bold(stdout), (int)width, "NAME", "KIND",
+                       "HOLDER", "HELD", "LEASE", "WAITING", "TOKEN", snib__out_plain(stdout));
         for (size_t i = 0; i < all->count; i++)
                 print_row(&all->row[i], (int)width);
 }

@@ -23,7 +23,9 @@
 
 struct run {
         const struct options *options;
-        const char *name;
+        bool elected;              /* the name is an election's */
+        const char *name;          /* NULL: --key options */
+        char text[SNIB__SAFE_MAX]; /* the names as they are shown */
         char **argv;
         char *shell[4];
         int64_t grace_ms;
@@ -34,15 +36,18 @@ struct run {
         struct child child;
 };
 
-/* NAME [--] CMD..., NAME -c STRING (as flock(1) writes it), or -c STRING NAME. */
+/* NAME [--] CMD..., NAME -c STRING (as flock(1) writes it), or -c STRING NAME. No NAME with --key options. */
 static int read_arguments(struct run *r, const struct command *c, int argc, char **argv)
 {
         const char *string = r->options->shell;
 
-        if (argc < 1)
+        if (argc < 1 && !r->options->keys.count)
                 return snib__opt_wrong(c, "NAME is missing");
-        r->name = *argv++;
-        argc--;
+        if (!r->options->keys.count) {
+                r->name = *argv++;
+                argc--;
+        }
+        snib__target_text(r->options, r->name, r->text, sizeof(r->text));
         if (!string && argc > 0 && (!strcmp(*argv, "-c") || !strcmp(*argv, "--command"))) {
                 if (argc != 2)
                         return snib__opt_wrong(c, "-c wants exactly one argument");
@@ -128,13 +133,13 @@ static int lost(const struct run *r, int exit, const char *why, const char *end)
 {
         char safe[SNIB__SAFE_MAX];
 
-        snib__out_safe(r->name, strlen(r->name), safe, sizeof(safe));
+        snib__out_safe(r->text, strlen(r->text), safe, sizeof(safe));
         return snib__out_fail(exit, "SNIB_ELOST", "lost %s: %s; %s", safe, why, end);
 }
 
 static const char *why_lost(const struct run *r)
 {
-        int reason = snib_grant_loss(r->waiting.grant);
+        int reason = snib__held_loss(&r->waiting.held);
 
         return reason != SNIB_LOSS_NONE ? snib_loss_text(reason) : "the lease was about to end without a renewal";
 }
@@ -174,17 +179,17 @@ static int run_held(struct run *r)
         struct child *c = &r->child;
 
         *c = (struct child){.session = &r->session,
-                            .grant = r->waiting.grant,
-                            .name = r->name,
+                            .held = &r->waiting.held,
+                            .name = r->text,
                             .argv = r->argv,
                             .signals = r->waiting.signals,
                             .mask = &r->mask,
                             .grace_ms = r->grace_ms,
                             .margin_ms = r->margin_ms};
         int wrong = snib__child_run(c);
-        int loss = snib_grant_loss(c->grant);
+        int loss = snib__held_loss(c->held);
         const char *why = why_lost(r);
-        int released = snib_grant_release(c->grant, &err);
+        int released = snib__held_release(c->held, &err);
         if (wrong)
                 return wrong;
         if (released == SNIB_ELOST && loss == SNIB_LOSS_NONE)
@@ -193,30 +198,42 @@ static int run_held(struct run *r)
         return judge(r, released, &err, loss, why);
 }
 
+/* One wait and one run. */
+static int run_once(struct run *r, int64_t wait_ms)
+{
+        r->waiting = (struct waiting){
+            .session = &r->session, .name = r->text, .signals = r->waiting.signals, .err = SNIB_ERROR_INIT};
+        int exit = snib__waiting_acquire(&r->waiting, wait_ms);
+
+        return snib__held_any(&r->waiting.held) ? run_held(r) : exit;
+}
+
 static int run_session(struct run *r, int64_t wait_ms)
 {
         const struct options *o = r->options;
         char label[SNIB_LABEL_MAX];
+        int exit;
 
         snprintf(label, sizeof(label), "%s", o->label ? o->label : base_name(r->argv[0]));
-        int wrong = snib__session_open(&r->session, o, label);
-
-        if (!wrong)
-                wrong = snib__session_lock(&r->session, r->name);
-        if (wrong)
-                return wrong;
-        r->waiting = (struct waiting){
-            .session = &r->session, .name = r->name, .signals = r->waiting.signals, .err = SNIB_ERROR_INIT};
-        wrong = snib__waiting_acquire(&r->waiting, wait_ms);
-        return r->waiting.grant ? run_held(r) : wrong;
+        exit = snib__session_open(&r->session, o, label);
+        if (!exit)
+                exit = r->elected ? snib__target_open_election(&r->session.target, &r->session, r->name)
+                                  : snib__target_open(&r->session.target, &r->session, r->name);
+        if (exit)
+                return exit;
+        do
+                exit = run_once(r, wait_ms);
+        while (r->elected && !o->once && exit == EXIT_LOST); /* deposed: a candidate again */
+        return exit;
 }
 
-int snib__run(const struct command *c, const struct options *o, int64_t wait_ms, int argc, char **argv)
+static int run(const struct command *c, const struct options *o, int64_t wait_ms, int argc, char **argv, bool elected)
 {
         static struct run r; /* outlives the session's last callback */
         int wrong;
 
         r.options = o;
+        r.elected = elected;
         wrong = read_arguments(&r, c, argc, argv);
         if (!wrong)
                 wrong = snib__session_check(o, r.name);
@@ -230,6 +247,16 @@ int snib__run(const struct command *c, const struct options *o, int64_t wait_ms,
         int exit = run_session(&r, wait_ms);
         snib__session_close(&r.session);
         return exit;
+}
+
+int snib__run(const struct command *c, const struct options *o, int64_t wait_ms, int argc, char **argv)
+{
+        return run(c, o, wait_ms, argc, argv, false);
+}
+
+int snib__run_elected(const struct command *c, const struct options *o, int argc, char **argv)
+{
+        return run(c, o, o->nonblock ? 0 : o->wait_ms, argc, argv, true);
 }
 
 int snib__cmd_run(const struct options *o, int argc, char **argv)

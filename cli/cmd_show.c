@@ -36,6 +36,28 @@ static void print_since(const struct snib_lock_info *info)
         printf("  since    %s (%s)\n", text, snib__out_duration(ms < 0 ? 0 : ms, held));
 }
 
+/* "held", "fair lock, held", "permits, 1 of 4 free", "register, version 7" */
+static void print_state(const struct snib_lock_info *info)
+{
+        const char *kind = info->held && info->kind != SNIB_KIND_LOCK ? snib_kind_text(info->kind) : "";
+
+        printf("%s%s", kind, *kind ? ", " : "");
+        if (!info->held)
+                printf("free\n");
+        else if (info->kind == SNIB_KIND_REGISTER)
+                printf("version %lld\n", (long long)info->value);
+        else if (info->kind == SNIB_KIND_LATCH)
+                printf("count %lld\n", (long long)info->value);
+        else if (info->kind == SNIB_KIND_PERMITS)
+                printf("%lld of %lld free\n", (long long)info->value, (long long)info->limit);
+        else if (info->kind == SNIB_KIND_SEMAPHORE || info->kind == SNIB_KIND_COUNTER)
+                printf("%lld\n", (long long)info->value);
+        else if (info->holders > 1)
+                printf("held by %lld\n", (long long)info->holders);
+        else
+                printf("held\n");
+}
+
 static void print(const char *name, const struct snib_lock_info *info)
 {
         char safe[SNIB__SAFE_MAX];
@@ -43,8 +65,9 @@ static void print(const char *name, const struct snib_lock_info *info)
         char lease[SNIB__DURATION_MAX];
 
         snib__out_safe(name, strlen(name), safe, sizeof(safe));
-        printf("%s%s%s  %s\n", snib__out_bold(stdout), safe, snib__out_plain(stdout), info->held ? "held" : "free");
-        if (info->held) {
+        printf("%s%s%s  ", snib__out_bold(stdout), safe, snib__out_plain(stdout));
+        print_state(info);
+        if (info->owner[0]) {
                 printf("  holder   %s\n", snib__holder_text(info, holder));
                 if (info->since_ms >= 0)
                         print_since(info);
@@ -70,10 +93,8 @@ int snib__cmd_show(const struct options *o, int argc, char **argv)
         if (exit)
                 return exit;
         exit = snib__session_open(&s, o, NULL);
-        if (!exit)
-                exit = snib__session_lock(&s, argv[0]);
         if (!exit) {
-                int r = snib_lock_query(s.lock, &info, &err);
+                int r = snib_describe(s.client, argv[0], 0, &info, &err);
                 if (r < 0)
                         exit = snib__session_fail(&s, r, &err, NULL);
                 else if (o->json)

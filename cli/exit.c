@@ -13,6 +13,8 @@ int snib__exit_of(int code, bool from_environment)
         case SNIB_EINVAL:
         case SNIB_ENAME:
         case SNIB_ELEASE:
+        case SNIB_ELIMIT:
+        case SNIB_EUPGRADE:
                 return EXIT_USAGE;
         case SNIB_EURL:
                 return from_environment ? EXIT_CONFIG : EXIT_USAGE;

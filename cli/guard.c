@@ -104,13 +104,12 @@ static bool serve(struct guard *g, int peer)
         bool release = n == (ssize_t)sizeof(r) && !strncmp(r.verb, "release", sizeof(r.verb));
 
         if (n == (ssize_t)sizeof(r) && !strncmp(r.verb, "renew", sizeof(r.verb))) {
-                fill(g, snib_grant_renew(g->grant, &err), &err, &a);
-                a.left_ms = snib_grant_left_ms(g->grant);
-                a.token = snib_grant_token(g->grant);
+                fill(g, snib__held_renew(g->held, &err), &err, &a);
+                a.left_ms = snib__held_left_ms(g->held);
+                a.token = snib__held_token(g->held);
         } else if (release) {
-                a.token = snib_grant_token(g->grant);
-                fill(g, snib_grant_release(g->grant, &err), &err, &a);
-                g->grant = NULL;
+                a.token = snib__held_token(g->held);
+                fill(g, snib__held_release(g->held, &err), &err, &a);
         }
         (void)send(peer, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL);
         return release;
@@ -150,7 +149,7 @@ void snib__guard_keep(struct guard *g)
                                         {.fd = peer, .events = POLLIN}};
 
                 snib__session_poll(g->session, fds, 4, peer >= 0 ? 100 : -1);
-                snib_process(g->session->client);
+                (void)snib__session_process(g->session);
                 end = fds[1].revents != 0 || (fds[0].revents && told_to_end(g->signals));
                 if (fds[3].revents)
                         end |= serve(g, peer);
@@ -161,9 +160,7 @@ void snib__guard_keep(struct guard *g)
                 if (fds[2].revents && (peer = welcome(g)) >= 0)
                         peer_until = snib__clock_boot() + PATIENCE_NS;
         }
-        if (g->grant)
-                (void)snib_grant_release(g->grant, NULL);
-        g->grant = NULL;
+        (void)snib__held_release(g->held, NULL);
         (void)unlinkat(g->directory, g->id, 0);
 }
 

@@ -23,7 +23,7 @@ int snib__guard_listen(int directory, char ret_id[SNIB__GUARD_ID]);
 
 struct guard {
         struct session *session;
-        snib_grant *grant;
+        struct held *held;
         int signals;
         int listener;
         int directory;

@@ -36,6 +36,43 @@
         "A guardian process keeps the lock until snib release, or until the process ends.\n" \
         "exit: 0 acquired; 75 not; else as snib run\n"
 
+#define SEM_DETAIL                                                                           \
+        "  set NAME N         make it with N permits, if it does not exist (else exit 75)\n" \
+        "  acquire NAME [N]   take N permits, 1 if not said; nobody owns them\n"             \
+        "  release NAME [N]   give N permits back\n"                                         \
+        "  add NAME N         N permits more; remove NAME N: N fewer\n"                      \
+        "  drain NAME         take all that are free and print how many\n"                   \
+        "  show NAME          print how many are free\n"                                     \
+        "  delete NAME        remove it\n\n"                                                 \
+        "With -x, permits that expire, each with an id:\n\n"                                 \
+        "  set NAME N, resize NAME N, add, remove, show, delete\n"                           \
+        "  release NAME ID... give back permits by id, whoever took them\n"                  \
+        "  renew NAME ID      start a permit's lease again, with -l\n"                       \
+        "  force NAME         take back all that are out\n\n"                                \
+        "exit: 0 done; 75 not; else as snib run\n"
+
+#define LATCH_DETAIL                                                               \
+        "  set NAME N       wait for N, if it is open (else exit 75)\n"            \
+        "  down NAME [N]    count N down, 1 if not said, and print what is left\n" \
+        "  wait NAME        wait until it is open\n"                               \
+        "  show NAME        print the count; 0: open\n"                            \
+        "  delete NAME      open it whatever its count\n\n"                        \
+        "exit: 0 done; 75 not; else as snib run\n"
+
+#define ELECT_DETAIL                                                                                  \
+        "CMD runs while this candidate leads; SNIB_TOKEN is the term. When the leadership is lost,\n" \
+        "CMD is stopped in time and the campaign begins again; when CMD ends, snib resigns.\n\n"      \
+        "  snib elect --leader NAME    who leads\n"                                                   \
+        "  snib elect --observe NAME   a line for every change\n"                                     \
+        "  snib elect --depose NAME    end the present term\n\n"
+
+#define REGISTER_DETAIL                                                                        \
+        "  get NAME           print the value; with -j also its version\n"                     \
+        "  set NAME VALUE     write it and print the new version; VALUE - is standard input\n" \
+        "  wait NAME          wait for another value than there is (or than -v V), print it\n" \
+        "  delete NAME        remove it\n\n"                                                   \
+        "exit: 0 done; 75 there is none, the version is another, or not in time; else as snib run\n"
+
 const struct command snib__commands[] = {
     {"run", OPT_RUN, "NAME [--] CMD [ARG...]", "Run a command under a lock", RUN_DETAIL EXITS, snib__cmd_run},
     {"try", OPT_TRY, "NAME [--] CMD [ARG...]", "Run a command under a lock if it is free; do not wait",
@@ -47,6 +84,12 @@ const struct command snib__commands[] = {
     {"release", OPT_RELEASE, "[GRANT]", "Release what snib acquire took",
      "GRANT defaults to $SNIB_GRANT. exit: 0 was held until now; 120 was not any more; else as snib run\n",
      snib__cmd_release},
+    {"sem", OPT_SEM, "VERB NAME [ARG...]", "A semaphore: set, acquire, release, and more", SEM_DETAIL, snib__cmd_sem},
+    {"latch", OPT_LATCH, "VERB NAME [N]", "A count-down latch: set, down, wait", LATCH_DETAIL, snib__cmd_latch},
+    {"elect", OPT_ELECT, "NAME [--] CMD [ARG...]", "Run a command while leading; say who leads", ELECT_DETAIL EXITS,
+     snib__cmd_elect},
+    {"register", OPT_REGISTER, "VERB NAME [VALUE]", "A value with a version: get, set, wait, delete", REGISTER_DETAIL,
+     snib__cmd_register},
     {"ls", OPT_LS, "", "List the locks that are held", NULL, snib__cmd_ls},
     {"show", OPT_SHOW, "NAME", "Show who holds a lock and how many wait", NULL, snib__cmd_show},
     {"force-release", OPT_FORCE, "NAME", "Take a lock away from its holder",

@@ -21,9 +21,13 @@
 #define RUNS (OPT_RUN | OPT_TRY)
 #define HOLDS (RUNS | OPT_ACQUIRE)
 #define READS (OPT_LS | OPT_SHOW | OPT_FORCE)
+#define VERBS (OPT_SEM | OPT_LATCH | OPT_REGISTER)
+#define COMMANDS (RUNS | OPT_ELECT)
+#define LEASES (HOLDS | OPT_ELECT)
+#define WAITS (OPT_RUN | OPT_ACQUIRE | VERBS | OPT_ELECT)
 #define ALL (~0U)
 
-enum type { FLAG, TEXT, DURATION, POSITIVE_DURATION, EXIT_CODE, SIGNAL, PID, PROGRESS, NOTHING, LATER };
+enum type { FLAG, TEXT, TEXTS, NUMBER, VERSION, DURATION, POSITIVE_DURATION, EXIT_CODE, SIGNAL, PID, PROGRESS };
 
 struct option_row {
         const char *name;
@@ -38,39 +42,56 @@ struct option_row {
 #define AT(field) offsetof(struct options, field)
 
 static const struct option_row rows[] = {
-    {"url", 'u', HOLDS | READS, TEXT, AT(url), "URL", "the engine; default $SNIB_URL, else local:"},
-    {"engine", 0, HOLDS | READS, TEXT, AT(url), "URL", NULL},
-    {"exclusive", 'x', RUNS, NOTHING, 0, NULL, "an exclusive lock (the default; -e too)"},
-    {"exclusive", 'e', RUNS, NOTHING, 0, NULL, NULL},
-    {"nonblock", 'n', OPT_RUN | OPT_ACQUIRE, FLAG, AT(nonblock), NULL, "do not wait: give up at once if it is held"},
-    {"nonblocking", 0, OPT_RUN | OPT_ACQUIRE, FLAG, AT(nonblock), NULL, NULL},
-    {"nb", 0, OPT_RUN | OPT_ACQUIRE, FLAG, AT(nonblock), NULL, NULL},
-    {"wait", 'w', OPT_RUN | OPT_ACQUIRE, DURATION, AT(wait_ms), "DUR", "wait at most so long; default: without limit"},
-    {"timeout", 0, OPT_RUN | OPT_ACQUIRE, DURATION, AT(wait_ms), "DUR", NULL},
-    {"conflict-exit-code", 'E', HOLDS, EXIT_CODE, AT(conflict_exit), "N", "exit code when not acquired; default 75"},
-    {"command", 'c', RUNS, TEXT, AT(shell), "STRING", "run STRING by the shell (sh -c)"},
-    {"close", 'o', RUNS, FLAG, AT(close), NULL,
+    {"url", 'u', LEASES | READS | VERBS, TEXT, AT(url), "URL", "the engine; default $SNIB_URL, else local:"},
+    {"engine", 0, LEASES | READS | VERBS, TEXT, AT(url), "URL", NULL},
+    {"shared", 's', HOLDS, FLAG, AT(shared), NULL, "the read side of a read-write lock: many hold it at once"},
+    {"exclusive", 'x', HOLDS, FLAG, AT(exclusive), NULL,
+     "its write side (-e too). Without -s or -x: a plain lock,\nwhich is another thing than a read-write lock"},
+    {"exclusive", 'e', HOLDS, FLAG, AT(exclusive), NULL, NULL},
+    {"fair", 0, HOLDS, FLAG, AT(fair), NULL, "strictly in the order of arrival"},
+    {"permits", 'N', HOLDS, NUMBER, AT(permits), "N", "N permits of a semaphore whose permits expire; see --of"},
+    {"of", 0, HOLDS, NUMBER, AT(of), "M", "made with M permits if it does not exist yet"},
+    {"key", 'k', RUNS, TEXTS, AT(keys), "NAME",
+     "in place of NAME; several times: all of them at once.\nNAME:s the read side, NAME:x the write side"},
+    {"red", 0, RUNS, TEXTS, AT(red), "URL",
+     "three times or more, in place of -u: held while a\nmajority of these independent servers grants it"},
+    {"nonblock", 'n', WAITS, FLAG, AT(nonblock), NULL, "do not wait: give up at once"},
+    {"nonblocking", 0, WAITS, FLAG, AT(nonblock), NULL, NULL},
+    {"nb", 0, WAITS, FLAG, AT(nonblock), NULL, NULL},
+    {"wait", 'w', WAITS, DURATION, AT(wait_ms), "DUR", "wait at most so long; default: without limit"},
+    {"timeout", 0, WAITS, DURATION, AT(wait_ms), "DUR", NULL},
+    {"conflict-exit-code", 'E', LEASES | VERBS, EXIT_CODE, AT(conflict_exit), "N",
+     "exit code when it is not to be had; default 75"},
+    {"command", 'c', COMMANDS, TEXT, AT(shell), "STRING", "run STRING by the shell (sh -c)"},
+    {"close", 'o', COMMANDS, FLAG, AT(close), NULL,
      "the hold ends with CMD itself; what CMD left in the background\nruns on without the lock. Default: held until "
      "all of it ended"},
-    {"lease", 'l', HOLDS, POSITIVE_DURATION, AT(lease_ms), "DUR",
+    {"lease", 'l', LEASES | OPT_SEM, POSITIVE_DURATION, AT(lease_ms), "DUR",
      "lease at the engine, kept alive meanwhile; default 30s"},
     {"fixed-lease", 0, HOLDS, FLAG, AT(fixed_lease), NULL, "do not keep the lease alive: the hold ends with it"},
-    {"max-hold", 0, RUNS, POSITIVE_DURATION, AT(max_hold_ms), "DUR", "stop CMD when it held so long (exit 124)"},
+    {"max-hold", 0, COMMANDS, POSITIVE_DURATION, AT(max_hold_ms), "DUR", "stop CMD when it held so long (exit 124)"},
     {"max-hold", 0, OPT_ACQUIRE, POSITIVE_DURATION, AT(max_hold_ms), "DUR", "give it up after so long"},
-    {"grace", 0, RUNS, DURATION, AT(grace_ms), "DUR",
+    {"grace", 0, COMMANDS, DURATION, AT(grace_ms), "DUR",
      "time between the polite signal and SIGKILL;\ndefault 5s, at most a quarter of the lease"},
-    {"kill-signal", 0, RUNS, SIGNAL, AT(kill_signal), "SIG", "the polite signal; default TERM"},
+    {"kill-signal", 0, COMMANDS, SIGNAL, AT(kill_signal), "SIG", "the polite signal; default TERM"},
     {"fenced", 0, HOLDS, FLAG, AT(fenced), NULL, "token counted by the engine (Redisson's fenced lock)"},
-    {"label", 0, HOLDS, TEXT, AT(label), "TEXT", "what others see as the holder; default CMD's name"},
+    {"label", 0, LEASES, TEXT, AT(label), "TEXT", "what others see as the holder; default CMD's name"},
     {"for-pid", 0, OPT_ACQUIRE, PID, AT(for_pid), "PID", "hold while this process lives; default: the caller"},
-    {"progress", 0, HOLDS, PROGRESS, AT(progress), "WHEN", "the waiting line: auto, always, never"},
+    {"progress", 0, LEASES, PROGRESS, AT(progress), "WHEN", "the waiting line: auto, always, never"},
+    {"once", 0, OPT_ELECT, FLAG, AT(once), NULL, "one term only: do not campaign again when it was lost"},
+    {"leader", 0, OPT_ELECT, FLAG, AT(who), NULL, "say who leads; exit 0 somebody, 1 nobody"},
+    {"observe", 0, OPT_ELECT, FLAG, AT(observe), NULL, "a line for every change of the leader, for ever or -w DUR"},
+    {"depose", 0, OPT_ELECT, FLAG, AT(depose), NULL, "end the present term"},
+    {"expiring", 'x', OPT_SEM, FLAG, AT(expiring), NULL,
+     "permits that expire, each with an id; taken by\nsnib run or acquire --permits"},
+    {"if-exists", 0, OPT_SEM, FLAG, AT(if_exists), NULL, "release: only if it exists"},
+    {"ttl", 0, OPT_SEM, POSITIVE_DURATION, AT(ttl_ms), "DUR", "set: it vanishes after so long"},
+    {"if-version", 'v', OPT_REGISTER, VERSION, AT(version), "V",
+     "only if the version is V; 0: if there is no value.\nwait: until it is another than V"},
     {"yes", 'y', OPT_FORCE, FLAG, AT(yes), NULL, "do not ask"},
     {"redis-server", 0, OPT_DEMO, TEXT, AT(redis_server), "PATH", "the redis-server to use"},
-    {"shared", 's', RUNS, LATER, 0, NULL, NULL},
-    {"fair", 0, HOLDS, LATER, 0, NULL, NULL},
-    {"permits", 'N', HOLDS, LATER, 0, "N", NULL},
     {"quiet", 'q', ALL & ~(unsigned)OPT_ENGINES, FLAG, AT(quiet), NULL, "only errors"},
-    {"verbose", 'v', ALL & ~(unsigned)OPT_ENGINES, FLAG, AT(verbose), NULL, "say more"},
+    {"verbose", 'v', ALL & ~(unsigned)(OPT_ENGINES | OPT_REGISTER), FLAG, AT(verbose), NULL, "say more"},
     {"json", 'j', ALL & ~(unsigned)(OPT_DEMO | OPT_HELP), FLAG, AT(json), NULL, "JSON, one object a line"},
     {"help", 'h', ALL, FLAG, AT(help), NULL, "this text"},
 };
@@ -162,6 +183,24 @@ static int store_progress(const struct option_row *row, int *field, const char *
         return bad(row, text, "one of auto, always, never");
 }
 
+static int store_texts(const struct option_row *row, struct texts *all, const char *text)
+{
+        if (all->count == SNIB__TEXTS_MAX)
+                return snib__out_fail(EXIT_USAGE, NULL, "--%s: at most %d times", row->name, SNIB__TEXTS_MAX);
+        all->text[all->count++] = text;
+        return 0;
+}
+
+static int store_number(const struct option_row *row, int64_t *field, const char *text, long low)
+{
+        long number = 0;
+
+        if (whole_number(text, low, LONG_MAX, &number) < 0)
+                return bad(row, text, low ? "a whole number above 0" : "a version; say 0 or a number that snib gave");
+        *field = number;
+        return 0;
+}
+
 /* 0 or an exit code after a message. */
 static int store(const struct option_row *row, struct options *o, const char *text)
 {
@@ -193,10 +232,12 @@ static int store(const struct option_row *row, struct options *o, const char *te
                 return *(int *)field ? 0 : bad(row, text, "a signal; say for instance TERM, INT or 15");
         case PROGRESS:
                 return store_progress(row, field, text);
-        case LATER:
-                return snib__out_fail(EXIT_USAGE, NULL, "--%s is not there yet: this version has exclusive locks only",
-                                      row->name);
-        case NOTHING:
+        case TEXTS:
+                return store_texts(row, field, text);
+        case NUMBER:
+                return store_number(row, field, text, 1);
+        case VERSION:
+                return store_number(row, field, text, 0);
         default:
                 return 0;
         }
@@ -215,8 +256,9 @@ static void make_tables(const struct command *c, char *letters, struct option *l
 {
         int n = 0;
 
-        *letters++ = '+'; /* stop at the first argument */
-        *letters++ = ':'; /* tell a missing argument from an unknown option */
+        if (!(c->bit & VERBS))
+                *letters++ = '+'; /* stop at the first argument */
+        *letters++ = ':';         /* tell a missing argument from an unknown option */
         for (int i = 0; i < ROWS; i++) {
                 if (!(rows[i].commands & c->bit))
                         continue;
@@ -258,7 +300,8 @@ int snib__opt_parse(const struct command *c, int argc, char **argv, struct optio
                                 .kill_signal = SIGTERM,
                                 .wait_ms = SNIB_FOREVER,
                                 .lease_ms = -1,
-                                .grace_ms = -1};
+                                .grace_ms = -1,
+                                .version = SNIB_ANY_VERSION};
         make_tables(c, letters, longs);
         opterr = 0;
         optind = 0;
@@ -305,6 +348,20 @@ int snib__opt_name(const char *name)
                 return snib__out_fail(EXIT_USAGE, "SNIB_ENAME", "NAME has %zu bytes; at most %d are allowed",
                                       strlen(name), SNIB_NAME_MAX);
         return 0;
+}
+
+int snib__opt_number(const char *what, const char *text, int64_t low, int64_t high, int64_t *ret)
+{
+        char safe[200];
+        long number = 0;
+
+        if (whole_number(text, low, high, &number) == 0) {
+                *ret = number;
+                return 0;
+        }
+        snib__out_safe(text, strlen(text), safe, sizeof(safe));
+        return snib__out_fail(EXIT_USAGE, NULL, "%s: '%s' is not a whole number from %lld to %lld", what, safe,
+                              (long long)low, (long long)high);
 }
 
 int snib__opt_wrong(const struct command *c, const char *what)

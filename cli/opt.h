@@ -11,6 +11,13 @@
 
 enum progress { PROGRESS_AUTO = 0, PROGRESS_ALWAYS = 1, PROGRESS_NEVER = 2 };
 
+/* An option that may be given several times. */
+#define SNIB__TEXTS_MAX 64
+struct texts {
+        const char *text[SNIB__TEXTS_MAX];
+        int count;
+};
+
 /* What was asked for. Durations are milliseconds; -1 where "not given" differs from 0. */
 struct options {
         bool help;
@@ -20,8 +27,23 @@ struct options {
         bool nonblock;
         bool fixed_lease;
         bool fenced;
+        bool fair;
+        bool shared;    /* the read side of a read-write lock */
+        bool exclusive; /* its write side */
         bool close;
         bool yes;
+        bool expiring;   /* sem: permits that expire */
+        bool if_exists;  /* sem release */
+        bool observe;    /* elect: watch instead of campaign */
+        bool who;        /* elect: say who leads */
+        bool depose;     /* elect */
+        bool once;       /* elect: do not campaign again */
+        int64_t permits; /* 0: not given */
+        int64_t of;      /* 0: not given */
+        int64_t ttl_ms;  /* sem set; 0: none */
+        int64_t version; /* register; -1: any */
+        struct texts keys;
+        struct texts red;
         int progress;
         int conflict_exit;
         int kill_signal;
@@ -49,7 +71,11 @@ enum {
         OPT_ENGINES = 256,
         OPT_DEMO = 512,
         OPT_VERSION = 1024,
-        OPT_HELP = 2048
+        OPT_HELP = 2048,
+        OPT_SEM = 4096,
+        OPT_LATCH = 8192,
+        OPT_ELECT = 16384,
+        OPT_REGISTER = 32768
 };
 
 struct command {
@@ -76,6 +102,9 @@ int snib__opt_duration(const char *text, int64_t *ret_ms);
 
 /* 0 if the name can be one, else an exit code after a message. */
 int snib__opt_name(const char *name);
+
+/* A whole number from low to high in *ret: 0, or an exit code after a message that calls it `what`. */
+int snib__opt_number(const char *what, const char *text, int64_t low, int64_t high, int64_t *ret);
 
 /* Wrong number of arguments: prints what the command wants, answers EXIT_USAGE. */
 int snib__opt_wrong(const struct command *c, const char *what);

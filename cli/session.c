@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MAX 8
+#define POLL_MAX (8 + SNIB__TEXTS_MAX) /* of the caller and of the clients */
 
 int snib__session_fail(const struct session *s, int code, const struct snib_error *err, const char *what)
 {
@@ -28,6 +28,21 @@ int snib__session_fail(const struct session *s, int code, const struct snib_erro
         return snib__out_fail(exit, snib_error_name(code), "%s%s%s", what ? what : "", what ? ": " : "", safe);
 }
 
+/* A server that cannot be reached now is one of those that do not grant: a lazy client finds it when it is back. */
+static int open_red(struct session *s, const struct snib_options *options)
+{
+        struct snib_error err = SNIB_ERROR_INIT;
+
+        for (int i = 0; i < s->options->red.count; i++) {
+                int r = snib_open(&s->clients[i], s->options->red.text[i], options, &err);
+                if (r < 0)
+                        return snib__session_fail(s, r, &err, "--red");
+                s->client_count++;
+        }
+        s->client = s->clients[0];
+        return 0;
+}
+
 int snib__session_open(struct session *s, const struct options *o, const char *label)
 {
         struct snib_error err = SNIB_ERROR_INIT;
@@ -37,8 +52,11 @@ int snib__session_open(struct session *s, const struct options *o, const char *l
 
         memset(s, 0, sizeof(*s));
         s->options = o;
+        if (o->red.count)
+                return open_red(s, &options);
         s->url_from_environment = !o->url && environment && *environment;
         int r = snib_open(&s->client, o->url, &options, &err);
+        s->clients[s->client_count++] = s->client;
         if (r >= 0)
                 return 0;
         if (r == SNIB_EURL || r == SNIB_EUNSUPPORTED)
@@ -46,33 +64,19 @@ int snib__session_open(struct session *s, const struct options *o, const char *l
         return snib__session_fail(s, r, &err, what);
 }
 
-int snib__session_lock(struct session *s, const char *name)
-{
-        const struct options *o = s->options;
-        struct snib_error err = SNIB_ERROR_INIT;
-        struct snib_lock_options options = {SNIB_LOCK_OPTIONS_INIT,
-                                            .kind = o->fenced ? SNIB_LOCK_FENCED : SNIB_LOCK_REENTRANT,
-                                            .lease_ms = o->lease_ms > 0 ? o->lease_ms : 0,
-                                            .fixed_lease = o->fixed_lease, .max_hold_ms = s->max_hold_ms};
-
-        int r = snib_lock_new(s->client, name, &options, &s->lock, &err);
-        if (r >= 0)
-                return 0;
-        return snib__session_fail(s, r, &err, r == SNIB_ENAME ? "NAME" : r == SNIB_ELEASE ? "--lease" : NULL);
-}
-
 void snib__session_close(struct session *s)
 {
-        snib_lock_free(s->lock);
-        snib_close(s->client);
-        s->lock = NULL;
+        snib__target_close(&s->target);
+        for (int i = 0; i < s->client_count; i++)
+                snib_close(s->clients[i]);
+        s->client_count = 0;
         s->client = NULL;
 }
 
 int snib__session_check(const struct options *o, const char *name)
 {
         char text[SNIB__DURATION_MAX];
-        int wrong = snib__opt_name(name);
+        int wrong = snib__target_check(o, name);
 
         if (wrong)
                 return wrong;
@@ -90,21 +94,37 @@ int snib__session_check(const struct options *o, const char *name)
 void snib__session_poll(const struct session *s, struct pollfd *fds, int count, int64_t timeout_ms)
 {
         struct pollfd all[POLL_MAX];
-        int64_t mine = snib_timeout_ms(s->client);
+        int n = count;
 
-        if (count > POLL_MAX - 1)
+        if (count > POLL_MAX - SNIB__TEXTS_MAX)
                 abort();
         memcpy(all, fds, (size_t)count * sizeof(*fds));
-        all[count] = (struct pollfd){.fd = snib_fd(s->client), .events = (short)snib_events(s->client)};
-        if (mine >= 0 && (timeout_ms < 0 || mine < timeout_ms))
-                timeout_ms = mine;
+        for (int i = 0; i < s->client_count; i++) {
+                int64_t mine = snib_timeout_ms(s->clients[i]);
+
+                all[n++] = (struct pollfd){.fd = snib_fd(s->clients[i]), .events = (short)snib_events(s->clients[i])};
+                if (mine >= 0 && (timeout_ms < 0 || mine < timeout_ms))
+                        timeout_ms = mine;
+        }
         if (timeout_ms > 3600000)
                 timeout_ms = 3600000; /* fits an int; one spare turn an hour */
-        if (poll(all, (nfds_t)count + 1, (int)timeout_ms) < 0)
+        if (poll(all, (nfds_t)n, (int)timeout_ms) < 0)
                 for (int i = 0; i < count; i++)
                         all[i].revents = 0;
         for (int i = 0; i < count; i++)
                 fds[i].revents = all[i].revents;
+}
+
+int snib__session_process(const struct session *s)
+{
+        int r = 0;
+
+        for (int i = 0; i < s->client_count; i++) {
+                int one = snib_process(s->clients[i]);
+                if (one < 0 && s->client_count == 1)
+                        r = one;
+        }
+        return r;
 }
 
 int snib__signals_open(sigset_t *ret_old)

@@ -8,35 +8,39 @@
  */
 
 #include "opt.h"
+#include "target.h"
 #include <poll.h>
 #include <signal.h>
 #include <snib/snib.h>
 
 struct session {
-        snib_client *client;
-        snib_lock *lock;
+        snib_client *client; /* the first of them */
+        snib_client *clients[SNIB__TEXTS_MAX];
+        int client_count; /* one, or those of --red */
+        struct target target;
         const struct options *options;
         bool url_from_environment;
-        int64_t max_hold_ms; /* for snib__session_lock(); 0: none */
+        int64_t max_hold_ms; /* for the target's locks; 0: none */
 };
 
-/* Opens the client: 0, or an exit code after a message. `label` may be NULL. */
+/* Opens the client, or those of --red: 0, or an exit code after a message. `label` may be NULL. */
 int snib__session_open(struct session *s, const struct options *o, const char *label);
 
-/* Makes the lock handle from name and options: 0, or an exit code after a message. */
-int snib__session_lock(struct session *s, const char *name);
-
-/* Frees both; copes with any half-made session. */
+/* Frees clients and target; copes with any half-made session. */
 void snib__session_close(struct session *s);
 
 /* Prints the error and answers the exit code. `what` names the argument it is about, or is NULL. */
 int snib__session_fail(const struct session *s, int code, const struct snib_error *err, const char *what);
 
-/* Checks what of the options can be wrong without asking an engine: name, lease, lengths. 0 or an exit code. */
+/* Checks what of the options can be wrong without asking an engine: names, kinds, lease, lengths. 0 or an exit code.
+ * `name` NULL: the names are --key options. */
 int snib__session_check(const struct options *o, const char *name);
 
-/* Waits until one of `fds` or the client has something, at most timeout_ms (-1: no limit). Does not process. */
+/* Waits until one of `fds` or a client has something, at most timeout_ms (-1: no limit). Does not process. */
 void snib__session_poll(const struct session *s, struct pollfd *fds, int count, int64_t timeout_ms);
+
+/* Lets every client do what is due: 0, or the error of the only one that cannot go on. One of several may fail. */
+int snib__session_process(const struct session *s);
 
 /* From now on the signals the command cares about come out of the answered descriptor (read struct signalfd_siginfo);
  * *ret_old is the mask as it was. Those that were ignored at start (nohup) stay ignored. */

@@ -25,6 +25,14 @@
 static const char *const frames_utf8[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
 static const char *const frames_ascii[] = {"|", "/", "-", "\\"};
 
+/* ":47" of a Java client, whose ids end in a thread's number. */
+static const char *foreign_thread(const struct snib_lock_info *info)
+{
+        const char *colon = info->foreign ? memchr(info->owner, ':', sizeof(info->owner)) : NULL;
+
+        return colon && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? colon : "";
+}
+
 const char *snib__holder_text(const struct snib_lock_info *info, char *ret)
 {
         char host[SNIB_HOST_MAX * 4 + 8];
@@ -41,11 +49,10 @@ const char *snib__holder_text(const struct snib_lock_info *info, char *ret)
                 snprintf(ret, SNIB__HOLDER_MAX, "%s:%s[%lld]", host, label, (long long)info->pid);
         else if (host[0] || label[0])
                 snprintf(ret, SNIB__HOLDER_MAX, "%s%s%s", host, host[0] && label[0] ? ":" : "", label);
-        else if (info->owner[0]) /* a foreign client: its id's beginning tells it from others, and is no use to forge it
-                                  */
-                snprintf(ret, SNIB__HOLDER_MAX, "client %s%s",
+        else if (info->owner[0]) /* its id's beginning tells it from others, and is no use to forge it */
+                snprintf(ret, SNIB__HOLDER_MAX, "%s %s%s%s", info->foreign ? "redisson" : "client",
                          snib__out_safe(info->owner, strnlen(info->owner, 8), owner, sizeof(owner)),
-                         snib__out_utf8() ? "…" : "...");
+                         snib__out_utf8() ? "…" : "...", foreign_thread(info));
         else
                 snprintf(ret, SNIB__HOLDER_MAX, "an unknown client");
         return ret;
@@ -53,7 +60,16 @@ const char *snib__holder_text(const struct snib_lock_info *info, char *ret)
 
 void snib__holder_json(struct json *j, const struct snib_lock_info *info)
 {
+        snib__json_text(j, "kind", snib_kind_text(info->kind));
         snib__json_bool(j, "held", info->held);
+        if (info->holders > 1)
+                snib__json_int(j, "holders", info->holders);
+        if (info->value >= 0 || info->kind == SNIB_KIND_SEMAPHORE)
+                snib__json_int(j, info->kind == SNIB_KIND_REGISTER ? "version" : "value", info->value);
+        if (info->limit >= 0)
+                snib__json_int(j, "limit", info->limit);
+        if (info->held && info->foreign)
+                snib__json_bool(j, "foreign", true);
         if (info->held && info->token >= 0)
                 snib__json_int(j, "token", info->token);
         if (info->held && info->lease_left_ms >= 0)
@@ -241,13 +257,13 @@ static void show(struct waiting *w, int64_t now)
         w->next_line_ns = now + (frames ? LOOK_MS : MINUTE_MS) * MS;
 }
 
-static void on_acquired(void *arg, int result, snib_grant *grant, const struct snib_error *err)
+static void on_acquired(void *arg, int result, struct held held, const struct snib_error *err)
 {
         struct waiting *w = arg;
 
         w->done = true;
         w->result = result;
-        w->grant = result == 1 ? grant : NULL;
+        w->held = held;
         if (result < 0 && err)
                 memcpy(&w->err, err, sizeof(w->err) < err->size ? sizeof(w->err) : err->size);
 }
@@ -274,7 +290,7 @@ static void look(struct waiting *w, int64_t now)
         if (w->looking || now < w->next_look_ns)
                 return;
         w->next_look_ns = now + LOOK_MS * MS;
-        w->looking = snib_lock_query_async(w->session->lock, on_info, w, NULL) >= 0;
+        w->looking = snib__target_look_async(&w->session->target, on_info, w);
 }
 
 static void hear(struct waiting *w)
@@ -293,7 +309,7 @@ static void hear(struct waiting *w)
                         continue;
                 w->interrupted = number;
                 if (!w->done)
-                        snib_lock_cancel(w->session->lock);
+                        snib__target_cancel(&w->session->target);
         }
 }
 
@@ -308,7 +324,7 @@ static void turn(struct waiting *w, int64_t limit_ns)
         snib__session_poll(w->session, fds, 1, next == INT64_MAX ? -1 : next > now ? (next - now + MS - 1) / MS : 0);
         if (fds[0].revents)
                 hear(w);
-        int r = snib_process(w->session->client);
+        int r = snib__session_process(w->session);
         if (r < 0 && !w->done) { /* the client cannot go on: nobody would call back any more */
                 w->done = true;
                 w->result = r;
@@ -364,7 +380,7 @@ static void got(const struct waiting *w)
         char name[SNIB__SAFE_MAX];
         char waited[SNIB__DURATION_MAX];
         const struct options *o = w->session->options;
-        long long token = snib_grant_token(w->grant);
+        long long token = snib__held_token(&w->held);
 
         safe_name(w, name, sizeof(name));
         snib__out_duration(w->waited_ms, waited);
@@ -384,16 +400,14 @@ static void look_once_more(struct waiting *w)
 {
         struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
 
-        if (w->session->options->quiet || snib_lock_query(w->session->lock, &info, NULL) < 0)
+        if (w->session->options->quiet || snib__target_look(&w->session->target, &info) < 0)
                 return;
         on_info(w, 1, &info, NULL);
 }
 
 static int interrupted(struct waiting *w)
 {
-        if (w->grant)
-                (void)snib_grant_release(w->grant, NULL);
-        w->grant = NULL;
+        (void)snib__held_release(&w->held, NULL);
         return EXIT_SIGNAL + w->interrupted;
 }
 
@@ -405,7 +419,7 @@ int snib__waiting_acquire(struct waiting *w, int64_t wait_ms)
         w->start_ns = snib__clock_boot();
         w->next_line_ns = w->start_ns + SILENT_MS * MS;
         w->next_look_ns = w->next_line_ns - 50 * MS;
-        int r = snib_lock_acquire_async(w->session->lock, wait_ms, on_acquired, w, &err);
+        int r = snib__target_acquire_async(&w->session->target, wait_ms, on_acquired, w, &err);
         if (r < 0)
                 return snib__session_fail(w->session, r, &err, NULL);
         while (!w->done && !(limit && snib__clock_boot() >= limit)) {

@@ -11,11 +11,11 @@
 
 struct waiting {
         struct session *session;
-        const char *name;
-        int signals; /* descriptor of snib__signals_open() */
+        const char *name; /* as it is shown */
+        int signals;      /* descriptor of snib__signals_open() */
 
         /* outcome */
-        snib_grant *grant; /* NULL unless acquired */
+        struct held held; /* empty unless acquired */
         int64_t waited_ms;
 
         /* inner */
@@ -36,8 +36,8 @@ struct waiting {
         struct snib_lock_info first;
 };
 
-/* w->grant is the caller's; or it is NULL, and the answer is the exit code after a message (0 is possible: -E 0).
- * wait_ms as of snib_lock_acquire_async(). */
+/* w->held is the caller's; or it is empty, and the answer is the exit code after a message (0 is possible: -E 0).
+ * wait_ms as of snib_lock_acquire_async(). What is acquired is the session's target. */
 int snib__waiting_acquire(struct waiting *w, int64_t wait_ms);
 
 /* Who holds, as text safe to print: "sleep (pid 8019)", "db2:backup[3121]". Answers `ret`. */
