@@ -30,6 +30,7 @@ static void submit(struct snib__core *c, struct snib__ask *a, snib__ns now)
 {
         a->attempt++;
         a->submit = true;
+        a->sent_at = now;
         set_outstanding(c, a, true);
         dirty(c, a);
         sleep_until(c, a, snib__after(now, c->config.op_timeout));
@@ -40,7 +41,6 @@ void snib__core_ask(struct snib__core *c, struct snib__ask *a, snib__ns now)
         snib__core_tick(c, now);
         a->cookie = ++c->cookies;
         a->timer.of = SNIB__TIMER_ASK;
-        a->first_at = now;
         snib__list_append(&c->asks, &a->link);
         if (a->op.verb)
                 submit(c, a, now);
@@ -64,6 +64,14 @@ void snib__ask_answer(struct snib__core *c, struct snib__ask *a, int result)
 static bool counts(const struct snib__ask *a)
 {
         return a->op.verb >= SNIB__SET || a->op.verb == SNIB__RELEASE;
+}
+
+/* The latest request may have been executed, or not. */
+static void doubt(struct snib__ask *a)
+{
+        if (!a->in_doubt)
+                a->doubt_since = a->sent_at;
+        a->in_doubt = true;
 }
 
 /* What an answer means; false: it is not one to this request. */
@@ -101,7 +109,8 @@ void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t co
         } else if (snib__reply_passing(r)) {
                 snib__fault_set(&a->fault, r);
                 a->failures++;
-                a->in_doubt |= r->error == SNIB_EUNKNOWN;
+                if (r->error == SNIB_EUNKNOWN)
+                        doubt(a);
                 sleep_until(c, a, snib__after(now, snib__backoff(c, a->failures, SNIB__BACKOFF_MAX)));
         } else {
                 snib__fault_set(&a->fault, r);
@@ -125,14 +134,14 @@ void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now)
         if (a->outstanding && (now >= a->wake_at || now >= a->deadline)) {
                 set_outstanding(c, a, false);
                 a->submit = false;
-                a->in_doubt = true;
+                doubt(a);
                 snib__fault_set(&a->fault, &late);
         }
         if (!a->op.verb)
                 snib__ask_answer(c, a, 0);
         else if (now >= a->deadline)
                 snib__ask_answer(c, a, blame_code(a));
-        else if (a->in_doubt && counts(a) && now - a->first_at > SNIB__DOUBT_MAX)
+        else if (a->in_doubt && counts(a) && now - a->doubt_since > SNIB__DOUBT_MAX)
                 snib__ask_answer(c, a, SNIB_EUNKNOWN);
         else
                 submit(c, a, now);
@@ -141,5 +150,5 @@ void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now)
 void snib__ask_retry_now(struct snib__core *c, struct snib__ask *a, snib__ns now)
 {
         if (!a->outstanding && a->op.verb)
-                submit(c, a, now);
+                snib__ask_wake(c, a, now);
 }

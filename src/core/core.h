@@ -161,7 +161,8 @@ struct snib__ask {
         uint64_t cookie;
         uint32_t attempt;
         bool outstanding, submit, in_doubt, answered;
-        snib__ns first_at; /* when it was first sent */
+        snib__ns sent_at;     /* when it was last sent */
+        snib__ns doubt_since; /* when the first one whose fate is unknown was */
         snib__ns wake_at;
         int failures;
         int result; /* QUERY: 1 held or there, 0 not; FORCE: 1 ended a hold, 0 there was none; SET to DELETE: `applied`;
