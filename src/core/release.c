@@ -5,11 +5,18 @@
  * lost. Not the counting of re-entries (core.c).
  *
  * The release names the hold's id, so repeating it, or its arriving late, can end nothing else. It is repeated until
- * the engine answered or everything that was granted to this id must have run out. A repetition that finds nothing,
- * after one whose fate is unknown, means that the first one was executed.
+ * the engine answered or everything that was granted to this id must have run out, or cannot be told from others'. A
+ * repetition that finds nothing, after one whose fate is unknown, means that the first one was executed.
  */
 
 #include "core/internal.h"
+
+/* How long what this id may have at the engine stays there without a release: permits of a semaphore for ever, but for
+ * so long only does the engine know whose they are. */
+static snib__ns lasts(const struct snib__hold *h)
+{
+        return h->kind == SNIB_KIND_SEMAPHORE ? SNIB__DONE_MS * SNIB__MS : h->lease;
+}
 
 void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
@@ -18,7 +25,7 @@ void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns no
         atomic_store_explicit(&h->valid_until, 0, memory_order_release);
         h->failures = 0;
         h->fault.code = 0;
-        h->deadline = snib__after(now, h->lease);
+        h->deadline = snib__after(now, lasts(h));
         if (h->state != SNIB__LOST)
                 snib__tree_remove(&c->by_owner, &h->by_owner);
         snib__hold_set(c, h, h->state == SNIB__LOST ? SNIB__LOST : SNIB__RELEASING);
@@ -79,7 +86,7 @@ void snib__release_wake(struct snib__core *c, struct snib__hold *h, snib__ns now
         static const struct snib__fault silent = {SNIB_EUNKNOWN, 0, "the engine did not confirm the release"};
 
         if (now >= h->deadline) {
-                /* Whatever this id held has run out by now. */
+                /* Whatever this id held has run out by now, or nobody knows that it was its. */
                 snib__hold_forget(c, h);
                 end(c, h, SNIB_EUNKNOWN, &silent);
         } else {
