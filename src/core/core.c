@@ -249,6 +249,7 @@ void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__c
         snib__list_init(&h->calls);
         h->cookie = ++c->cookies;
         h->arrival = ++c->arrivals;
+        h->n = snib__max(h->n, 1);
         h->timer.of = SNIB__TIMER_HOLD;
         h->wake_at = h->deadline = h->hold_end = SNIB__NEVER;
         snib__list_append(&c->holds, &h->all);
@@ -591,7 +592,7 @@ static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
         ret->op.verb = h->verb;
         ret->op.kind = h->kind;
         ret->op.enqueue = h->verb == SNIB__ACQUIRE && h->queued;
-        ret->op.n = h->n > 0 ? h->n : 1;
+        ret->op.n = h->n;
         ret->op.under = h->under;
         ret->op.name = h->name;
         ret->op.id = h->id;

@@ -52,7 +52,7 @@ void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct s
         h->hold_end = h->max_hold > 0 ? snib__after(h->sent_at, h->max_hold) : SNIB__NEVER;
         extend(c, h, now);
         snib__hold_set(c, h, SNIB__HELD);
-        snib__wait_done(c, h, true, now);
+        snib__wait_done(c, h, SNIB__GRANTED, now);
         admit(c, h);
 }
 

@@ -60,8 +60,8 @@ void snib__wait_link_down(struct snib__core *c, struct snib__hold *h, snib__ns n
 /* Nobody waits for this acquire any more. */
 void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
-/* ASKING or WAITING ends: the hold leaves the waiters. */
-void snib__wait_done(struct snib__core *c, struct snib__hold *h, bool granted, snib__ns now);
+/* ASKING or WAITING ends: the hold leaves the waiters, GRANTED or (GONE) empty-handed. */
+void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__status answer, snib__ns now);
 
 /* held.c */
 void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);

@@ -5,8 +5,9 @@
  *
  * At most one question is under way at a time. A waiter asks again when it is told of a change, when its watch has
  * taken effect (what happened before may have been missed), when the link is back, and at the latest after the holder's
- * lease or SNIB__POLL_MAX. The first waiter of a name, by arrival, takes a change; if it then leaves empty-handed, the
- * change is passed on to the next, so that no wake-up dies with a waiter that gave up.
+ * lease or SNIB__POLL_MAX. The first waiter of a name, by arrival, takes a change; what it cannot use, because it
+ * leaves empty-handed or is refused, or leaves for others, because readers and permits are many, is passed on to the
+ * next, so that no wake-up dies with one waiter.
  */
 
 #include "core/internal.h"
@@ -24,10 +25,11 @@ static bool takes(const struct snib__hold *h)
         return !h->observe && h->kind != SNIB_KIND_LATCH;
 }
 
-static void doubt(struct snib__hold *h, snib__ns now)
+/* The latest request may have been executed, or not. */
+static void doubt(struct snib__hold *h)
 {
         if (!h->in_doubt)
-                h->doubt_since = now;
+                h->doubt_since = h->sent_at;
         h->in_doubt = true;
 }
 
@@ -98,35 +100,47 @@ static void unwatch(struct snib__core *c, struct snib__hold *h)
         snib__hold_dirty(c, h);
 }
 
-/* Who is to have a change that this one took and did not use up: after an empty-handed leave the next in line, after a
- * grant that leaves room for others the next who could use it. */
-static struct snib__hold *heir(struct snib__hold *h, bool granted)
+/* Whether there may be room for `next` although, or because, the one before it was answered so. */
+static bool may_follow(const struct snib__hold *h, const struct snib__hold *next, enum snib__status answer)
+{
+        bool counted = h->kind == SNIB_KIND_SEMAPHORE || h->kind == SNIB_KIND_PERMITS;
+
+        if (next->observe)
+                return false;
+        if (answer == SNIB__GRANTED)
+                return next->kind == h->kind && (counted || h->kind == SNIB_KIND_READ);
+        if (answer == SNIB__BUSY)
+                return counted ? next->n < h->n : h->kind == SNIB_KIND_WRITE && next->kind == SNIB_KIND_READ;
+        return true; /* it left without having used it */
+}
+
+/* A change that this one took is passed on to the next in line that could use what is left of it. */
+static void pass_on(struct snib__core *c, struct snib__hold *h, struct snib__hold *next, enum snib__status answer,
+                    snib__ns now)
+{
+        bool woken = h->woken;
+
+        h->woken = false;
+        while (next && !may_follow(h, next, answer))
+                next = snib__wait_next(next);
+        if (next && woken)
+                snib__wait_poke(c, next, true, now);
+}
+
+void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__status answer, snib__ns now)
 {
         struct snib__hold *next = snib__wait_next(h);
 
-        if (granted && h->kind != SNIB_KIND_READ && h->kind != SNIB_KIND_SEMAPHORE && h->kind != SNIB_KIND_PERMITS)
-                return NULL;
-        while (next && (next->observe || (granted && next->kind != h->kind)))
-                next = snib__wait_next(next);
-        return next;
-}
-
-void snib__wait_done(struct snib__core *c, struct snib__hold *h, bool granted, snib__ns now)
-{
-        struct snib__hold *next = h->woken ? heir(h, granted) : NULL;
-
         snib__tree_remove(&c->by_wait, &h->by_wait);
         unwatch(c, h);
-        h->woken = false;
-        if (next)
-                snib__wait_poke(c, next, true, now);
+        pass_on(c, h, next, answer, now);
 }
 
 void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         bool asking = h->state == SNIB__ASKING;
 
-        snib__wait_done(c, h, false, now);
+        snib__wait_done(c, h, SNIB__GONE, now);
         snib__tree_remove(&c->by_owner, &h->by_owner);
         if (asking && h->outstanding)
                 snib__hold_set(c, h, SNIB__CANCELLING);
@@ -241,6 +255,8 @@ static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__
                 return;
         }
         watch(c, h);
+        if (!h->again)
+                pass_on(c, h, snib__wait_next(h), SNIB__BUSY, now);
         go_on_waiting(c, h, poll_delay(c, h, r), now);
 }
 
@@ -251,9 +267,9 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
         h->failures++;
         h->again = false;
         if (r->error == SNIB_EUNKNOWN)
-                doubt(h, now);
+                doubt(h);
         else if (h->attempt == 1)
-                h->queued = h->in_doubt; /* not executed: not in the queue either */
+                h->queued &= h->in_doubt; /* not executed: not in the queue either */
         answer_once(c, h, r == &too_late ? r->error : blame_code(h), now);
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 snib__wait_leave(c, h, now);
@@ -265,7 +281,7 @@ static void refused(struct snib__core *c, struct snib__hold *h, const struct sni
 {
         snib__fault_set(&h->fault, r);
         if (h->attempt == 1)
-                h->queued = h->in_doubt;
+                h->queued &= h->in_doubt;
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
         snib__wait_leave(c, h, now);
 }
@@ -276,7 +292,7 @@ static void momentary(struct snib__core *c, struct snib__hold *h, const struct s
         snib__list_each (it, &h->calls)
                 snib__container(it, struct snib__call, link)->holder = *r;
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, 1, NULL);
-        snib__wait_done(c, h, true, now);
+        snib__wait_done(c, h, SNIB__GRANTED, now);
         snib__hold_finish(c, h);
 }
 
@@ -303,10 +319,10 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         } else if (r->status == (h->observe ? SNIB__INFO : SNIB__GRANTED) && snib__hold_momentary(h)) {
                 momentary(c, h, r, now);
         } else if (r->status != SNIB__GRANTED || r->token <= 0 || h->observe) {
-                doubt(h, now);
+                doubt(h);
                 refused(c, h, &nonsense, now);
         } else if (!SNIB__BUG(deadline_from_reply) && h->sent_at + trusted(h) <= now) {
-                doubt(h, now); /* born dead: by now it may be somebody else's */
+                doubt(h); /* born dead: by now it may be somebody else's */
                 not_now(c, h, &too_late, now);
         } else {
                 snib__held_begin(c, h, r, now);
