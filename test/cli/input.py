@@ -46,9 +46,34 @@ TABLE = [
     ("option unknown", ["run", "--bogus", "a", *TRUE], 64, "--bogus"),
     ("letter unknown", ["run", "-Z", "a", *TRUE], 64, "-Z"),
     ("option without its argument", ["run", "--url"], 64, "--url"),
-    ("shared comes later", ["run", "-s", "a", *TRUE], 64, "--shared"),
-    ("fair comes later", ["run", "--fair", "a", *TRUE], 64, "--fair"),
-    ("permits come later", ["run", "--permits", "3", "a", *TRUE], 64, "--permits"),
+    ("shared and exclusive", ["run", "-s", "-x", "a", *TRUE], 64, "--exclusive"),
+    ("shared and fair", ["run", "-s", "--fair", "a", *TRUE], 64, "--fair"),
+    ("permits 0", ["run", "--permits", "0", "a", *TRUE], 64, "--permits"),
+    ("permits negative", ["run", "--permits", "-1", "a", *TRUE], 64, "--permits"),
+    ("permits above the limit", ["run", "--permits", "1001", "a", *TRUE], 64, "--permits"),
+    ("permits overflow", ["run", "--permits", "9" * 30, "a", *TRUE], 64, "--permits"),
+    ("permits more than there are", ["run", "--permits", "3", "--of", "2", "a", *TRUE], 64, "--permits"),
+    ("of without permits", ["run", "--of", "2", "a", *TRUE], 64, "--of"),
+    ("permits of two", ["run", "--permits", "1", "-k", "a", "-k", "b", *TRUE], 64, "--permits"),
+    ("key empty", ["run", "-u", LOCAL, "-k", "", *TRUE], 64, "NAME"),
+    ("key twice", ["run", "-u", LOCAL, "-k", "a", "-k", "a", *TRUE], 64, "a"),
+    ("red of two", ["run", "--red", "redis://h1", "--red", "redis://h2", "a", *TRUE], 64, "--red"),
+    ("red and url", ["run", "-u", LOCAL, "--red", "redis://h1", "a", *TRUE], 64, "--red"),
+    ("sem without a verb", ["sem"], 64, "VERB"),
+    ("sem of an unknown verb", ["sem", "frobnicate", "a"], 64, "frobnicate"),
+    ("sem without a name", ["sem", "show"], 64, "NAME"),
+    ("sem set without a number", ["sem", "set", "a"], 64, "argument"),
+    ("sem set negative", ["sem", "set", "--", "a", "-1"], 64, "N"),
+    ("sem set a word", ["sem", "set", "a", "many"], 64, "many"),
+    ("sem set too many", ["sem", "set", "a", "2147483648"], 64, "2147483648"),
+    ("sem acquire 0", ["sem", "acquire", "a", "0"], 64, "N"),
+    ("sem permit id malformed", ["sem", "-u", LOCAL, "-x", "release", "a", "xyz"], 64, "id"),
+    ("latch set 0", ["latch", "set", "a", "0"], 64, "N"),
+    ("latch down negative", ["latch", "down", "--", "a", "-1"], 64, "N"),
+    ("elect without a command", ["elect", "a"], 64, "CMD"),
+    ("elect with two questions", ["elect", "--leader", "--observe", "a"], 64, "--leader"),
+    ("register version negative", ["register", "set", "-v", "-1", "a", "b"], 64, "--if-version"),
+    ("register without a value", ["register", "set", "a"], 64, "argument"),
     ("command unknown", ["frobnicate"], 64, "frobnicate"),
     ("command with control characters", ["a\x1b[31m\n"], 64, "\\x1b"),
     ("help of an unknown command", ["help", "frobnicate"], 64, "frobnicate"),
@@ -126,6 +151,13 @@ def place_of_another_user():
 
 
 
+def a_value_too_long():
+    done = run("register", "-u", LOCAL, "set", "long", "-", input=b"x" * (1024 * 1024 + 1))
+    equal(done.code, 64, repr(done))
+    assert "1048576" in done.err, done
+    equal(run("register", "-u", LOCAL, "get", "long").code, 75)
+
+
 def key_of_another_type():
     tap.redis_server.command("SET", "a-string", "x")
     done = run("run", "-n", "-u", tap.redis_server.url, "a-string", "--", "true")
@@ -136,7 +168,7 @@ def key_of_another_type():
 
 for case_name, case_arguments, case_code, case_names in TABLE:
     tap.add(case_name, bad, case_arguments, case_code, case_names)
-for test in (configuration, F143_the_password_is_in_no_output, options_end_at_the_name, place_not_writable):
+for test in (configuration, F143_the_password_is_in_no_output, options_end_at_the_name, place_not_writable, a_value_too_long):
     tap.add(test.__name__, test)
 for engine, engine_url in tap.engines():
     tap.add(f"F62_F141_names_that_look_like_something_else {engine}", F62_F141_names_that_look_like_something_else, engine_url,
