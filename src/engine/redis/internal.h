@@ -4,9 +4,10 @@
 
 /*
  * What the files of the Redis engine share. redis.c is the interface and the order of things; link.c one connection;
- * op.c requests about locks and their answers; watch.c subscriptions; who.c who stands behind a client uuid; listing.c
- * the list of all locks; config.c the URL; refusal.c error replies. All of it runs on the one thread that calls the
- * engine.
+ * op.c requests about objects and their answers, by the table rows of lock.c (what one or many hold) and count.c (what
+ * is counted, and registers); names.c keys and channels; watch.c subscriptions; who.c who stands behind a client uuid;
+ * listing.c the list of all that is held; config.c the URL; refusal.c error replies. All of it runs on the one thread
+ * that calls the engine.
  */
 
 #include "base/list.h"
@@ -22,9 +23,60 @@
 #define SNIB__REDIS_OUT_MAX ((size_t)16 << 20)
 /* Requests refused for lack of memory that can wait for next(); see redis.c. */
 #define SNIB__REDIS_REFUSED_MAX 256
-#define SNIB__REDIS_ARGS_MAX 12
+#define SNIB__REDIS_ARGS_MAX 24
+/* Room for the name of a key or channel beside an object: prefix, braces, the name, an id, suffix. */
+#define SNIB__DERIVED_MAX 1280
 
 struct redis;
+
+/* The keys and channels of an object; see names.c. */
+enum redis_name {
+        NAME_TAG = 1, /* the name in its braces, to begin computed names with */
+        NAME_TOKEN,
+        NAME_QUEUE,   /* fair: who waits, in order */
+        NAME_TURNS,   /* fair: until when each may take its turn */
+        NAME_WAITING, /* fair: our own waiters, and until when they are believed to live */
+        NAME_PERMITS,
+        NAME_LOCK_CHANNEL,
+        NAME_RW_CHANNEL,
+        NAME_SEMAPHORE_CHANNEL,
+        NAME_LATCH_CHANNEL,
+        NAME_REGISTER_CHANNEL,
+        NAMES
+};
+
+/* What a script is given, in this order: keys first. Values below NAMES are enum redis_name. */
+enum put {
+        PUT_END = 0,
+        PUT_NAME = NAMES, /* the object's own key */
+        PUT_ID,
+        PUT_LEASE,
+        PUT_TOKEN,
+        PUT_ENQUEUE, /* 1 or 0 */
+        PUT_UNDER,
+        PUT_HOLD_KEYS, /* "{name}:id:rwlock_timeout:" */
+        PUT_N,
+        PUT_TTL,
+        PUT_EXPECTED,
+        PUT_IF_EXISTS, /* 1 or 0 */
+        PUT_DATA,
+        PUT_KIND /* enum snib_kind */
+};
+
+struct request;
+struct snib__resp_value;
+
+/* How a request of one kind and verb is sent, and what its answer means. */
+#define SNIB__REDIS_PUTS_MAX 12
+struct row {
+        enum snib__redis_script_id script;
+        unsigned char keys; /* so many of `puts` are keys */
+        unsigned char puts[SNIB__REDIS_PUTS_MAX];
+        /* An answer that is an array of at least one integer, v[1]. Completes the request, or answers false: nonsense.
+         * NULL: there is no such request. */
+        bool (*decode)(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count,
+                       snib__ns now);
+};
 
 /* Something for next() to hand out. Embedded in what it tells about. */
 enum note_of {
@@ -44,10 +96,9 @@ struct note {
 enum request_kind {
         REQUEST_HANDSHAKE = 1, /* AUTH, SELECT, PING: all must succeed */
         REQUEST_PING,
-        REQUEST_OP,      /* a script about a lock */
+        REQUEST_OP,      /* a script about an object */
         REQUEST_OP_WHO,  /* the same request, whose answer waits for the holder's host and label */
         REQUEST_WAITERS, /* PUBSUB NUMSUB for the QUERY behind it (`parent`) */
-        REQUEST_TOKEN,   /* GET of the token counter for the QUERY behind it */
         REQUEST_WHO_SET,
         REQUEST_WHO_GET,   /* fills the cache */
         REQUEST_SUBSCRIBE, /* channel */
@@ -72,13 +123,10 @@ struct request {
         bool by_text;    /* sent as EVAL */
         uint64_t begins; /* where its first byte stands in all the connection ever sent */
         snib__ns deadline;
-        enum snib__verb verb;
-        int object; /* enum snib_kind */
-        struct snib__id id;
-        int64_t lease_ms;
-        int64_t token;
-        char *name;
-        size_t name_length, name_room;
+        struct snib__op op; /* what was asked; all that it points at is in `bytes` */
+        const struct row *row;
+        char *bytes; /* the name, NUL, then data or permit ids: it may be sent again after NOSCRIPT */
+        size_t bytes_room;
         struct snib__reply reply;
         struct snib_error error;
 };
@@ -107,10 +155,11 @@ struct link {
         char in[16 << 10];           /* here and not on the stack, where hardening would clear it for every read */
 };
 
-/* One subscription. Two names can share it: "x{y}" as it is and "a" as "{a}" (see channel_faces). */
+/* One subscription. Two names can share it: "{a}" as it is and "a" in braces. */
 struct face {
         struct channel *channel;
         uint32_t watches;
+        uint32_t elections; /* of them */
         bool all;
         struct note changed, watching;
 };
@@ -119,6 +168,9 @@ struct channel {
         struct face face[2]; /* 0: the name is the tag; 1: the name is the tag without its braces */
         uint32_t in_flight;  /* SUBSCRIBE and UNSUBSCRIBE without an answer */
         bool effective;      /* confirmed, and not taken back */
+        enum redis_name form;
+        size_t tag_length;  /* behind the prefix */
+        struct snib__id id; /* of the one waiter that it is for; empty: for all */
         const char *text;
         size_t length;
         char bytes[];
@@ -129,6 +181,7 @@ struct channel {
 struct who_entry {
         char uuid[37]; /* empty: unused */
         bool known;
+        bool foreign; /* known to have no record */
         struct snib__who who;
         snib__ns until; /* known: good until; else: asked, do not ask again before */
 };
@@ -160,7 +213,7 @@ struct item {
         struct listing *listing;
         size_t name; /* in the page */
         size_t name_length;
-        bool lock;
+        bool told;
         struct snib__reply reply;
 };
 
@@ -177,9 +230,6 @@ struct redis_config {
         snib__ns connect_timeout;
 };
 
-/* Room for the name of a channel or of another key beside a lock: a prefix, two braces, the name. */
-#define SNIB__CHANNEL_MAX 2048
-
 struct redis {
         struct snib__engine base;
         struct redis_config config;
@@ -191,11 +241,11 @@ struct redis {
         char uuid[37];
         struct snib__who who;
         struct link commands, subscriptions;
+        char scratch[SNIB__REDIS_PUTS_MAX * SNIB__DERIVED_MAX]; /* of the request that is being written */
         struct snib__tree channels;
         uint32_t watched; /* faces with at least one watch */
         bool sweep;       /* a channel may be free */
         struct snib__list free, notes, spent;
-        char channel[SNIB__CHANNEL_MAX], token_key[SNIB__CHANNEL_MAX]; /* of the request that is being written */
         struct snib__list listings, spent_listings;
         struct note up, down;
         struct snib_error down_error;
@@ -250,21 +300,53 @@ int snib__link_interest(const struct link *l, short *ret_events); /* descriptor 
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now);
 bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
                     snib__ns now, const char **ret_why);
-bool snib__op_part_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
-/* Reads {status, left, holder} into q->reply. */
-bool snib__op_decode_holder(struct redis *r, const struct snib__resp_value *values, size_t count,
-                            struct snib__reply *ret);
-bool snib__op_keep_name(struct request *q, struct snib__name name);
+bool snib__op_waiters_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
+/* Takes over what was asked, with copies of what it points at. False: no memory. */
+bool snib__op_keep(struct request *q, const struct snib__op *op);
+const struct row *snib__op_row(const struct snib__op *op);
+
+/* lock.c */
+extern const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1];
+extern const struct row snib__any_row; /* QUERY of kind ANY */
+/* Reads what query.lua answered into *ret. False: nonsense. ret->status FAILED: what is there is none of ours. */
+bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *values, size_t count,
+                           struct snib__reply *ret);
+
+/* The other answer of query.lua: a key that is none of ours. False: nonsense. */
+bool snib__lock_foreign_key(const struct snib__resp_value *values, size_t count);
+
+/* count.c: the rows of SEMAPHORE, PERMITS, LATCH and REGISTER */
+extern const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][SNIB__DELETE + 1];
+
+/* decode.c: what answers are made of */
+const char *snib__decode_text(const struct redis *r, const struct snib__resp_value *v);
+/* A number as Redis writes it, decimal, above 0. */
+bool snib__decode_token(const struct redis *r, const struct snib__resp_value *v, int64_t *ret);
+/* Any number as Redis writes it, also below 0. */
+bool snib__decode_number(const struct redis *r, const struct snib__resp_value *v, int64_t *ret);
+/* Time left as PTTL says it, and whoever wrote the field, into held, left_ms, holder. False: nonsense. */
+bool snib__decode_holder(struct redis *r, const struct snib__resp_value *left, const struct snib__resp_value *id,
+                         struct snib__reply *ret);
+/* Fails the request because the name is `found` on the server ("a read-write lock"), not what was asked for. */
+void snib__decode_wrong_kind(struct redis *r, struct request *q, const char *found);
+/* Completes a request whose reply names a holder: with what the cache knows of it, after asking if `ask`. */
+void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__ns now);
+
+/* names.c */
+/* Writes a name of at most SNIB__DERIVED_MAX bytes; the object's has at most SNIB_NAME_MAX. */
+size_t snib__name_write(enum redis_name which, struct snib__name name, char *ret);
+/* Whether its tag is the name with braces around it. */
+bool snib__name_braced(enum redis_name which, struct snib__name name);
+size_t snib__name_prefix(enum redis_name which); /* length */
+enum redis_name snib__name_channel(int kind);
+const char *snib__name_of_kind(int kind); /* for error texts */
 
 /* watch.c */
 int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree_node *b);
-/* Writes the channel of a name: *ret_length bytes in `ret`, which has SNIB__CHANNEL_MAX. False: the name is too long.
- */
-bool snib__watch_channel(struct snib__name name, char *ret, size_t *ret_length);
 bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
 bool snib__watch_message(struct redis *r, const struct snib__resp_value *values, size_t count);
-void snib__watch_add(struct redis *r, struct snib__name name, snib__ns now);
-void snib__watch_remove(struct redis *r, struct snib__name name, snib__ns now);
+void snib__watch_add(struct redis *r, const struct snib__topic *topic, snib__ns now);
+void snib__watch_remove(struct redis *r, const struct snib__topic *topic, snib__ns now);
 void snib__watch_subscribe_all(struct redis *r, snib__ns now);
 void snib__watch_disconnected(struct redis *r);
 void snib__watch_sweep(struct redis *r);
@@ -279,6 +361,8 @@ void snib__who_remove(struct redis *r, snib__ns now);
 bool snib__who_uuid(const struct snib__id *id, char ret[37]);
 /* True and *ret if known. */
 bool snib__who_find(struct redis *r, const struct snib__id *id, snib__ns now, struct snib__who *ret);
+/* Known to be no client of ours. */
+bool snib__who_foreign(struct redis *r, const struct snib__id *id);
 /* Asks for it, once in a while, without anybody waiting for the answer. */
 void snib__who_look_up(struct redis *r, const struct snib__id *id, snib__ns now);
 /* Sends a GET of the record with `q`, of any kind. */

@@ -124,10 +124,11 @@ static void ask_locks(struct redis *r, struct listing *l, snib__ns now)
                 q = request(r, l, REQUEST_LIST_LOCK, now);
                 if (q) {
                         q->item = l->count;
-                        q->verb = SNIB__QUERY;
+                        q->row = &snib__any_row;
                 }
                 l->count++;
-                sent(r, l, q, q && snib__op_keep_name(q, item_name(l, item)) && snib__op_send(r, q, now));
+                const struct snib__op op = {.verb = SNIB__QUERY, .kind = SNIB_KIND_ANY, .name = item_name(l, item)};
+                sent(r, l, q, q && snib__op_keep(q, &op) && snib__op_send(r, q, now));
         }
 }
 
@@ -135,7 +136,7 @@ static void ask_locks(struct redis *r, struct listing *l, snib__ns now)
 static bool asked_before(const struct listing *l, size_t at, const char *uuid)
 {
         for (size_t i = 0; i < at; i++)
-                if (l->items[i].lock && !strncmp(l->items[i].reply.holder.id.text, uuid, 36))
+                if (l->items[i].told && !strncmp(l->items[i].reply.holder.id.text, uuid, 36))
                         return true;
         return false;
 }
@@ -144,16 +145,19 @@ static void ask_who(struct redis *r, struct listing *l, snib__ns now)
 {
         l->phase = LISTING_WHO;
         for (size_t i = 0; i < l->count && l->end; i++) {
-                struct snib__seat *holder = &l->items[i].reply.holder;
+                struct snib__reply *reply = &l->items[i].reply;
+                struct snib__seat *holder = &reply->holder;
                 char uuid[37];
                 struct request *q;
 
-                if (!l->items[i].lock || snib__who_find(r, &holder->id, now, &holder->who) ||
-                    !snib__who_uuid(&holder->id, uuid) || asked_before(l, i, uuid))
+                if (!l->items[i].told || !snib__who_uuid(&holder->id, uuid))
+                        continue;
+                reply->foreign = snib__who_foreign(r, &holder->id);
+                if (snib__who_find(r, &holder->id, now, &holder->who) || asked_before(l, i, uuid))
                         continue;
                 q = request(r, l, REQUEST_LIST_WHO, now);
                 if (q)
-                        q->id = holder->id;
+                        q->op.id = holder->id;
                 sent(r, l, q, q && snib__who_send_get(r, q, &holder->id, now));
         }
 }
@@ -162,7 +166,7 @@ static void tell(struct redis *r, struct listing *l)
 {
         l->phase = LISTING_TOLD;
         for (size_t i = 0; i < l->count; i++)
-                if (l->items[i].lock)
+                if (l->items[i].told)
                         snib__redis_tell(r, &l->items[i].note, NOTE_OF_LISTED);
 }
 
@@ -245,30 +249,48 @@ static bool scanned(struct redis *r, struct listing *l, const struct snib__resp_
         return true;
 }
 
-/* A lock has one field, whose name is an owner: a uuid, a colon, more. */
-static bool queried(struct redis *r, struct item *item, const struct snib__resp_value *v, size_t count)
+/* What is told: a lock whose field is an owner (a uuid, a colon, more), permits that are out, a register. */
+static bool worth_telling(const struct snib__reply *reply)
 {
         char uuid[37];
 
+        switch (reply->kind) {
+        case SNIB_KIND_COUNTER:
+                return false;
+        case SNIB_KIND_PERMITS:
+                return reply->holders > 0;
+        case SNIB_KIND_REGISTER:
+                return true;
+        default:
+                return reply->held && snib__who_uuid(&reply->holder.id, uuid);
+        }
+}
+
+static bool queried(struct redis *r, struct item *item, const struct snib__resp_value *v, size_t count)
+{
         if (v->type == SNIB__RESP_ERROR)
                 return true; /* deleted and made anew as something else */
-        if (v->type != SNIB__RESP_ARRAY || count != 4 || v->elements != 3 || v[1].type != SNIB__RESP_INTEGER)
+        if (v->type != SNIB__RESP_ARRAY || count < 2 || v->elements != count - 1 || v[1].type != SNIB__RESP_INTEGER)
                 return false;
         if (v[1].integer == -1)
-                return v[2].type == SNIB__RESP_INTEGER && v[3].type == SNIB__RESP_INTEGER;
-        if (!snib__op_decode_holder(r, v, count, &item->reply))
+                return snib__lock_foreign_key(v, count);
+        item->reply = (struct snib__reply){.waiters = -1, .value = -1, .limit = -1};
+        if (!snib__lock_decode_any(r, v, count, &item->reply))
                 return false;
-        item->reply.status = SNIB__INFO;
-        item->reply.token = item->reply.waiters = -1;
-        item->lock = item->reply.held && snib__who_uuid(&item->reply.holder.id, uuid);
+        item->told = worth_telling(&item->reply);
         return true;
 }
 
-static void identified(struct listing *l, const struct snib__id *id, const struct snib__who *who)
+static void identified(struct redis *r, struct listing *l, const struct snib__id *id, const struct snib__who *who)
 {
-        for (size_t i = 0; i < l->count; i++)
-                if (l->items[i].lock && !strncmp(l->items[i].reply.holder.id.text, id->text, 36))
-                        l->items[i].reply.holder.who = *who;
+        for (size_t i = 0; i < l->count; i++) {
+                struct snib__reply *reply = &l->items[i].reply;
+
+                if (!l->items[i].told || strncmp(reply->holder.id.text, id->text, 36) != 0)
+                        continue;
+                reply->holder.who = *who;
+                reply->foreign = snib__who_foreign(r, id);
+        }
 }
 
 static bool take(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
@@ -286,9 +308,9 @@ static bool take(struct redis *r, struct request *q, const struct snib__resp_val
         case REQUEST_LIST_LOCK:
                 return queried(r, &l->items[q->item], v, count);
         default:
-                if (!snib__who_reply(r, &q->id, v, count, now, &who))
+                if (!snib__who_reply(r, &q->op.id, v, count, now, &who))
                         return false;
-                identified(l, &q->id, &who);
+                identified(r, l, &q->op.id, &who);
                 return true;
         }
 }
@@ -300,14 +322,14 @@ bool snib__listing_reply(struct redis *r, struct request *q, const struct snib__
         const char *error = v->type == SNIB__RESP_ERROR ? snib__resp_text(r->commands.resp, v) : "";
 
         if (q->kind == REQUEST_LIST_LOCK && !strncmp(error, "NOSCRIPT ", 9) && !q->by_text) {
-                r->commands.by_text[q->script] = true;
+                r->commands.by_text[q->row->script] = true;
                 if (snib__op_send(r, q, now))
                         return true;
         }
         if (!take(r, q, v, count, now))
                 return false;
         if (q->kind == REQUEST_LIST_LOCK && v->type != SNIB__RESP_ERROR)
-                r->commands.by_text[q->script] = false;
+                r->commands.by_text[q->row->script] = false;
         snib__redis_request_free(r, q);
         l->outstanding--;
         snib__listing_advance(r, l, now);

@@ -1,29 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Requests about one lock: which script with which arguments, and what its answer means. A script goes by its SHA-1,
- * and by its text the first time on a connection and after NOSCRIPT. Every answer has one of a few fixed shapes; any
- * other is nonsense and ends the connection.
+ * Requests about one object: which script with which arguments, by the row of its kind and verb; the way of the answer
+ * to the row's decoder. A script goes by its SHA-1, and by its text the first time on a connection and after NOSCRIPT.
+ * Every answer has one of a few fixed shapes; any other is nonsense and ends the connection.
  */
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/decimal.h"
 #include "base/error.h"
 #include "engine/redis/internal.h"
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const struct snib__redis_script *snib__redis_scripts = snib__redis_scripts_built_in;
 
-#define TOKEN_PREFIX "redisson_lock_token:"
+const struct row *snib__op_row(const struct snib__op *op)
+{
+        const struct row *row = NULL;
 
-/* The arguments of one command. Texts are borrowed until it is sent. */
+        if (op->kind == SNIB_KIND_ANY && op->verb == SNIB__QUERY)
+                row = &snib__any_row;
+        else if (op->kind >= SNIB_KIND_LOCK && op->kind <= SNIB_KIND_WRITE && op->verb <= SNIB__OBSERVE)
+                row = &snib__lock_rows[op->kind][op->verb];
+        else if (op->kind >= SNIB_KIND_SEMAPHORE && op->kind <= SNIB_KIND_REGISTER && op->verb <= SNIB__DELETE)
+                row = &snib__count_rows[op->kind - SNIB_KIND_SEMAPHORE][op->verb];
+        return row && row->decode ? row : NULL;
+}
+
+/* A copy of `length` bytes at *at, which moves on. */
+static void *copied(char **at, const void *bytes, size_t length)
+{
+        char *copy = *at;
+
+        if (length)
+                memcpy(copy, bytes, length);
+        *at += length;
+        return copy;
+}
+
+bool snib__op_keep(struct request *q, const struct snib__op *op)
+{
+        size_t ids = op->permit_count * sizeof(*op->permits);
+        size_t length = op->name.length + 1 + op->data_length + ids;
+        char *at;
+
+        if (q->bytes_room < length) {
+                char *grown = snib__grow(q->bytes, length);
+                if (!grown)
+                        return false;
+                q->bytes = grown;
+                q->bytes_room = length;
+        }
+        at = q->bytes;
+        q->op = *op;
+        q->op.name.bytes = copied(&at, op->name.bytes, op->name.length);
+        *at++ = 0;
+        if (op->data_length)
+                q->op.data = copied(&at, op->data, op->data_length);
+        if (ids)
+                q->op.permits = copied(&at, op->permits, ids);
+        return true;
+}
+
+/* ---- requests */
+
+/* The arguments of one command. Texts are borrowed until it is sent; what is made up for it stands in `scratch`. */
 struct command {
         int count;
         const char *text[SNIB__REDIS_ARGS_MAX];
         size_t length[SNIB__REDIS_ARGS_MAX];
+        char *scratch;
 };
 
 static void put(struct command *c, const char *text, size_t length)
@@ -37,245 +85,133 @@ static void put_text(struct command *c, const char *text)
         put(c, text, strlen(text));
 }
 
-bool snib__op_keep_name(struct request *q, struct snib__name name)
+static void put_made(struct command *c, size_t length)
 {
-        if (q->name_room < name.length + 1) {
-                char *grown = snib__grow(q->name, name.length + 1);
-                if (!grown)
-                        return false;
-                q->name = grown;
-                q->name_room = name.length + 1;
-        }
-        memcpy(q->name, name.bytes, name.length);
-        q->name[name.length] = 0;
-        q->name_length = name.length;
-        return true;
+        put(c, c->scratch, length);
+        c->scratch += length;
 }
 
-static enum snib__redis_script_id script_for(enum snib__verb verb, bool fenced)
+static void put_number(struct command *c, int64_t number)
 {
-        switch (verb) {
-        case SNIB__ACQUIRE:
-                return fenced ? SNIB__SCRIPT_ACQUIRE_FENCED : SNIB__SCRIPT_ACQUIRE;
-        case SNIB__RELEASE:
-                return SNIB__SCRIPT_RELEASE;
-        case SNIB__RENEW:
-                return SNIB__SCRIPT_RENEW;
-        case SNIB__FORCE:
-                return SNIB__SCRIPT_FORCE;
+        size_t minus = number < 0;
+
+        c->scratch[0] = '-';
+        put_made(c, minus + snib__decimal(c->scratch + minus, minus ? -(uint64_t)number : (uint64_t)number));
+}
+
+/* "{name}:id:rwlock_timeout:", to which the number of the hold is added */
+static void put_hold_keys(struct command *c, const struct snib__op *op)
+{
+        static const char suffix[] = ":rwlock_timeout:";
+        size_t n = snib__name_write(NAME_TAG, op->name, c->scratch), id = strlen(op->id.text);
+
+        c->scratch[n++] = ':';
+        memcpy(c->scratch + n, op->id.text, id);
+        memcpy(c->scratch + n + id, suffix, sizeof(suffix) - 1);
+        put_made(c, n + id + sizeof(suffix) - 1);
+}
+
+static void put_one(struct command *c, const struct snib__op *op, enum put what)
+{
+        switch (what) {
+        case PUT_NAME:
+                put(c, op->name.bytes, op->name.length);
+                break;
+        case PUT_ID:
+                put_text(c, op->id.text);
+                break;
+        case PUT_UNDER:
+                put_text(c, op->under.text);
+                break;
+        case PUT_LEASE:
+                put_number(c, op->lease_ms);
+                break;
+        case PUT_TOKEN:
+                put_number(c, op->token);
+                break;
+        case PUT_N:
+                put_number(c, op->n);
+                break;
+        case PUT_TTL:
+                put_number(c, op->ttl_ms);
+                break;
+        case PUT_EXPECTED:
+                put_number(c, op->expected);
+                break;
+        case PUT_KIND:
+                put_number(c, op->kind);
+                break;
+        case PUT_ENQUEUE:
+                put_text(c, op->enqueue ? "1" : "0");
+                break;
+        case PUT_IF_EXISTS:
+                put_text(c, op->if_exists ? "1" : "0");
+                break;
+        case PUT_HOLD_KEYS:
+                put_hold_keys(c, op);
+                break;
+        case PUT_DATA:
+                put(c, op->data_length ? op->data : "", op->data_length);
+                break;
         default:
-                return SNIB__SCRIPT_QUERY;
+                put_made(c, snib__name_write((enum redis_name)what, op->name, c->scratch));
+                break;
         }
 }
 
-/* "redisson_lock_token:{name}" */
-static size_t token_key(const struct request *q, char *ret)
+/* How many listen to the channels on which waiters of this kind wait, in a request of its own before that of the
+ * QUERY, so that its reply is there first. Without it the answer is only poorer. */
+static void send_waiters(struct redis *r, struct request *q, snib__ns now)
 {
-        struct snib__name name = {q->name, q->name_length};
-        size_t n = sizeof(TOKEN_PREFIX) - 1;
-        bool tagged = memchr(name.bytes, '{', name.length) != NULL;
-
-        memcpy(ret, TOKEN_PREFIX, n);
-        if (!tagged)
-                ret[n++] = '{';
-        memcpy(ret + n, name.bytes, name.length);
-        n += name.length;
-        if (!tagged)
-                ret[n++] = '}';
-        return n;
-}
-
-/* A command that adds to the answer of `q`, sent before it so that its reply is there first. Without it the answer is
- * only poorer. */
-static void send_part(struct redis *r, struct request *q, enum request_kind kind, struct command *c, snib__ns now)
-{
-        struct request *part = snib__redis_request(r, kind, now);
+        struct request *part = snib__redis_request(r, REQUEST_WAITERS, now);
+        struct command c = {.scratch = r->scratch};
 
         if (!part)
                 return;
         part->parent = q;
-        if (!snib__link_send(&r->commands, part, c->count, c->text, c->length, now))
+        put_text(&c, "PUBSUB");
+        put_text(&c, "NUMSUB");
+        if (q->op.kind == SNIB_KIND_ANY)
+                for (int form = NAME_LOCK_CHANNEL; form <= NAME_REGISTER_CHANNEL; form++)
+                        put_one(&c, &q->op, (enum put)form);
+        else
+                put_one(&c, &q->op, (enum put)snib__name_channel(q->op.kind));
+        if (!snib__link_send(&r->commands, part, c.count, c.text, c.length, now))
                 snib__redis_request_free(r, part);
-}
-
-static void send_parts(struct redis *r, struct request *q, size_t channel_length, snib__ns now)
-{
-        struct command waiters = {0}, counter = {0};
-
-        put_text(&waiters, "PUBSUB");
-        put_text(&waiters, "NUMSUB");
-        put(&waiters, r->channel, channel_length);
-        send_part(r, q, REQUEST_WAITERS, &waiters, now);
-        if (q->object != SNIB_KIND_FENCED)
-                return;
-        put_text(&counter, "GET");
-        put(&counter, r->token_key, token_key(q, r->token_key));
-        send_part(r, q, REQUEST_TOKEN, &counter, now);
 }
 
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
 {
-        char lease[SNIB__DECIMAL_MAX], known[SNIB__DECIMAL_MAX];
-        size_t channel_length = 0;
-        const struct snib__redis_script *s;
-        struct command c = {0};
+        struct command c;
+        const struct snib__redis_script *s = &snib__redis_scripts[q->row->script];
+        char keys[1] = {(char)('0' + q->row->keys)};
 
-        q->script = script_for(q->verb, q->object == SNIB_KIND_FENCED);
-        s = &snib__redis_scripts[q->script];
-        q->by_text = r->commands.by_text[q->script];
-        if (q->verb != SNIB__ACQUIRE && q->verb != SNIB__RENEW &&
-            !snib__watch_channel((struct snib__name){q->name, q->name_length}, r->channel, &channel_length))
+        snib__assert(q->row->keys < 10);
+        if (q->op.name.length > SNIB_NAME_MAX)
                 return false;
+        if (q->op.verb == SNIB__QUERY && q->kind == REQUEST_OP)
+                send_waiters(r, q, now);
+        q->by_text = r->commands.by_text[q->row->script];
+        c.count = 0;
+        c.scratch = r->scratch;
         put_text(&c, q->by_text ? "EVAL" : "EVALSHA");
         put(&c, q->by_text ? s->text : s->sha1, q->by_text ? s->length : 40);
-        put(&c, q->script == SNIB__SCRIPT_ACQUIRE_FENCED ? "2" : "1", 1);
-        put(&c, q->name, q->name_length);
-        if (q->script == SNIB__SCRIPT_ACQUIRE_FENCED)
-                put(&c, r->token_key, token_key(q, r->token_key));
-        if (q->verb == SNIB__ACQUIRE || q->verb == SNIB__RELEASE || q->verb == SNIB__RENEW)
-                put_text(&c, q->id.text);
-        if (q->verb == SNIB__ACQUIRE || q->verb == SNIB__RENEW)
-                put(&c, lease, snib__decimal(lease, (uint64_t)q->lease_ms));
-        if (q->verb == SNIB__ACQUIRE)
-                put(&c, known, snib__decimal(known, (uint64_t)q->token));
-        if (q->verb == SNIB__RELEASE || q->verb == SNIB__FORCE)
-                put(&c, r->channel, channel_length);
-        if (q->verb == SNIB__QUERY && q->kind == REQUEST_OP)
-                send_parts(r, q, channel_length, now);
+        put(&c, keys, 1);
+        for (int i = 0; i < SNIB__REDIS_PUTS_MAX && q->row->puts[i]; i++)
+                put_one(&c, &q->op, (enum put)q->row->puts[i]);
         return snib__link_send(&r->commands, q, c.count, c.text, c.length, now);
 }
 
 /* ---- answers */
 
-static const char *text_of(const struct redis *r, const struct snib__resp_value *v)
-{
-        return snib__resp_text(r->commands.resp, v);
-}
-
-/* A number as Redis writes it: decimal, no sign, above 0. */
-static bool token_of(const struct redis *r, const struct snib__resp_value *v, int64_t *ret)
-{
-        const char *text = v->type == SNIB__RESP_STRING ? text_of(r, v) : "";
-        int64_t n = 0;
-
-        if (v->length == 0 || v->length > 19)
-                return false;
-        for (size_t i = 0; i < v->length; i++)
-                if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(n, 10, &n) ||
-                    __builtin_add_overflow(n, text[i] - '0', &n))
-                        return false;
-        *ret = n;
-        return n > 0;
-}
-
-/* Whoever wrote the field: shown, and compared with our own ids, which are short and printable. */
-static void holder_of(const struct redis *r, const struct snib__resp_value *v, struct snib__id *ret)
-{
-        const char *text = text_of(r, v);
-        size_t n = v->length < SNIB__ID_MAX - 1 ? v->length : SNIB__ID_MAX - 1;
-
-        for (size_t i = 0; i < n; i++)
-                ret->text[i] = text[i] > ' ' && text[i] < 127 ? text[i] : '?';
-        ret->text[n] = 0;
-}
-
-bool snib__op_decode_holder(struct redis *r, const struct snib__resp_value *v, size_t count, struct snib__reply *ret)
-{
-        if (count != 4 || v[2].type != SNIB__RESP_INTEGER || v[3].type != SNIB__RESP_STRING || v[2].integer < -2)
-                return false;
-        ret->held = v[2].integer != -2;
-        ret->left_ms = v[2].integer < 0 ? -1 : v[2].integer;
-        ret->holder.since_ms = -1;
-        ret->holder.who.pid = -1;
-        holder_of(r, &v[3], &ret->holder.id);
-        return true;
-}
-
-static void wrong_kind(struct redis *r, struct request *q, bool rwlock, int64_t fields)
-{
-        if (rwlock)
-                snib__redis_fail(r, q, SNIB_EKIND,
-                                 "\"%.120s\" is a read-write lock on the server, not a plain lock: use another name",
-                                 q->name);
-        else
-                snib__redis_fail(r, q, SNIB_EKIND,
-                                 "\"%.120s\" is a hash of %" PRId64
-                                 " fields on the server, not a lock: use another name, or remove the key",
-                                 q->name, fields);
-}
-
-static bool no_lock(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
-{
-        if (count != 4 || v[2].type != SNIB__RESP_INTEGER || v[3].type != SNIB__RESP_INTEGER)
-                return false;
-        wrong_kind(r, q, v[3].integer == 1, v[2].integer);
-        return true;
-}
-
-static bool acquired(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
-{
-        if (v[1].integer == 0) {
-                if (!snib__op_decode_holder(r, v, count, &q->reply) || (!q->reply.held && q->token == 0))
-                        return false;
-                if (!strcmp(q->reply.holder.id.text, "mode")) {
-                        wrong_kind(r, q, true, 1);
-                        return true;
-                }
-                q->reply.status = q->token > 0 ? SNIB__GONE : SNIB__BUSY;
-                if (q->reply.held && !snib__who_find(r, &q->reply.holder.id, now, &q->reply.holder.who))
-                        snib__who_look_up(r, &q->reply.holder.id, now);
-        } else {
-                if (count != 3 || (v[1].integer != 1 && v[1].integer != 2) || !token_of(r, &v[2], &q->reply.token))
-                        return false;
-                /* A plain lock's token is the instant of its acquire: a confirmation knows it only from the client. */
-                if (v[1].integer == 2 && q->object != SNIB_KIND_FENCED && q->token > 0)
-                        q->reply.token = q->token;
-                q->reply.status = SNIB__GRANTED;
-        }
-        snib__who_used(r, now);
-        snib__redis_complete(r, q);
-        return true;
-}
-
-static bool ended_or_renewed(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
-{
-        if (v[1].integer == 1 && count == 2)
-                q->reply.status = q->verb == SNIB__RENEW ? SNIB__RENEWED : SNIB__RELEASED;
-        else if (v[1].integer == 0 && snib__op_decode_holder(r, v, count, &q->reply))
-                q->reply.status = SNIB__GONE;
-        else
-                return false;
-        snib__redis_complete(r, q);
-        return true;
-}
-
-/* QUERY and FORCE: also who the holder is, by one more round trip unless it is known. */
-static bool described(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
-{
-        struct snib__reply *p = &q->reply;
-
-        if ((v[1].integer != 0 && v[1].integer != 1) || !snib__op_decode_holder(r, v, count, p) ||
-            p->held != (v[1].integer == 1))
-                return false;
-        p->status = SNIB__INFO;
-        if (p->held && q->object == SNIB_KIND_FENCED && p->token >= INT64_C(1000000000000000))
-                p->holder.since_ms = p->token / 1000;
-        if (!p->held || snib__who_find(r, &p->holder.id, now, &p->holder.who) ||
-            !snib__who_send_get(r, q, &p->holder.id, now))
-                snib__redis_complete(r, q);
-        else
-                q->kind = REQUEST_OP_WHO;
-        return true;
-}
-
-/* True if a later request about the same lock has left already: executing this one after it would turn their order
+/* True if a later request about the same name has left already: executing this one after it would turn their order
  * round. */
 static bool overtaken(const struct redis *r, const struct request *q)
 {
         snib__list_each (it, &r->commands.in_flight) {
                 const struct request *later = snib__container(it, struct request, note.link);
-                if (later->kind == REQUEST_OP && later->name_length == q->name_length &&
-                    !memcmp(later->name, q->name, q->name_length))
+                if (later->kind == REQUEST_OP && later->op.name.length == q->op.name.length &&
+                    !memcmp(later->op.name.bytes, q->op.name.bytes, q->op.name.length))
                         return true;
         }
         return false;
@@ -284,7 +220,7 @@ static bool overtaken(const struct redis *r, const struct request *q)
 /* The server does not know the script (restart, SCRIPT FLUSH, fail-over): once more, with its text. */
 static void send_text(struct redis *r, struct request *q, snib__ns now)
 {
-        r->commands.by_text[q->script] = true;
+        r->commands.by_text[q->row->script] = true;
         if (q->by_text)
                 snib__redis_fail(r, q, SNIB_EREFUSED,
                                  "the server does not know a script that was just sent: is it a proxy?");
@@ -303,8 +239,8 @@ static void refused(struct redis *r, struct request *q, const char *text, snib__
                 return;
         }
         r->commands.broken |= row->close;
-        snib__redis_fail(r, q, row->code, "lock \"%.80s\": the server answered \"%.90s\"; %s", q->name, text,
-                         row->advice);
+        snib__redis_fail(r, q, row->code, "%s \"%.80s\": the server answered \"%.90s\"; %s",
+                         snib__name_of_kind(q->op.kind), q->op.name.bytes, text, row->advice);
 }
 
 bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now,
@@ -312,46 +248,35 @@ bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_
 {
         *ret_why = "a script's answer has the wrong shape";
         if (v->type == SNIB__RESP_ERROR) {
-                refused(r, q, text_of(r, v), now);
+                refused(r, q, snib__decode_text(r, v), now);
                 return true;
         }
         if (v->type != SNIB__RESP_ARRAY || count < 2 || v->elements != count - 1 || v[1].type != SNIB__RESP_INTEGER)
                 return false;
-        r->commands.by_text[q->script] = false;
-        if (v[1].integer == -1 && q->verb != SNIB__RELEASE && q->verb != SNIB__RENEW)
-                return no_lock(r, q, v, count);
-        switch (q->verb) {
-        case SNIB__ACQUIRE:
-                return acquired(r, q, v, count, now);
-        case SNIB__RELEASE:
-        case SNIB__RENEW:
-                return ended_or_renewed(r, q, v, count);
-        case SNIB__QUERY:
-        case SNIB__FORCE:
-                return described(r, q, v, count, now);
-        default:
-                return false;
-        }
+        r->commands.by_text[q->row->script] = false;
+        return q->row->decode(r, q, v, count, now);
 }
 
-/* What a QUERY wants to know beside the script's answer. A refusal (rights) leaves it unknown. */
-bool snib__op_part_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
+/* {channel, number, channel, number, ...}. A refusal (rights) leaves it unknown. */
+bool snib__op_waiters_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
 {
         struct snib__reply *p = &q->parent->reply;
-        bool good = true;
+        int64_t sum = 0;
 
-        if (v->type == SNIB__RESP_ERROR)
-                r->commands.broken |= snib__refusal_find(text_of(r, v))->close;
-        else if (q->kind == REQUEST_TOKEN)
-                good = count == 1 && (v->type == SNIB__RESP_NIL || token_of(r, v, &p->token));
-        else if (count != 3 || v->type != SNIB__RESP_ARRAY || v[1].type != SNIB__RESP_STRING ||
-                 v[2].type != SNIB__RESP_INTEGER || v[2].integer < 0)
-                good = false;
-        else {
-                p->waiters = v[2].integer;
-                p->waiters_at_least = true;
-        }
-        if (good)
+        if (v->type == SNIB__RESP_ERROR) {
+                r->commands.broken |= snib__refusal_find(snib__decode_text(r, v))->close;
                 snib__redis_request_free(r, q);
-        return good;
+                return true;
+        }
+        if (v->type != SNIB__RESP_ARRAY || count < 3 || count % 2 == 0 || v->elements != count - 1)
+                return false;
+        for (size_t i = 1; i < count; i += 2) {
+                if (v[i].type != SNIB__RESP_STRING || v[i + 1].type != SNIB__RESP_INTEGER || v[i + 1].integer < 0 ||
+                    __builtin_add_overflow(sum, v[i + 1].integer, &sum))
+                        return false;
+        }
+        p->waiters = sum;
+        p->waiters_at_least = true;
+        snib__redis_request_free(r, q);
+        return true;
 }

@@ -49,10 +49,9 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
         q->kind = kind;
         q->by_text = false;
         q->tag = (struct snib__tag){0};
-        q->id.text[0] = 0;
-        q->name_length = 0;
-        q->object = 0;
-        q->reply = (struct snib__reply){.left_ms = -1, .waiters = -1};
+        q->op.verb = 0;
+        q->op.id.text[0] = 0;
+        q->reply = (struct snib__reply){.left_ms = -1, .waiters = -1, .value = -1, .limit = -1};
         q->deadline = now;
         return q;
 }
@@ -122,11 +121,11 @@ bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__re
         case REQUEST_OP_WHO:
                 if (!snib__who_reply(r, &q->reply.holder.id, v, count, now, &q->reply.holder.who))
                         return false;
+                q->reply.foreign = snib__who_foreign(r, &q->reply.holder.id);
                 snib__redis_complete(r, q);
                 return true;
         case REQUEST_WAITERS:
-        case REQUEST_TOKEN:
-                return snib__op_part_reply(r, q, v, count);
+                return snib__op_waiters_reply(r, q, v, count);
         case REQUEST_SUBSCRIBE:
         case REQUEST_UNSUBSCRIBE:
                 return snib__watch_reply(r, q, v, count);
@@ -135,7 +134,7 @@ bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__re
         case REQUEST_LIST_WHO:
                 return snib__listing_reply(r, q, v, count, now);
         case REQUEST_WHO_GET:
-                if (!snib__who_reply(r, &q->id, v, count, now, &who))
+                if (!snib__who_reply(r, &q->op.id, v, count, now, &who))
                         return false;
                 break;
         case REQUEST_WHO_SET: /* whatever the server thinks of it */
@@ -244,20 +243,20 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
         struct request *q = snib__redis_request(r, REQUEST_OP, now);
         bool alone = snib__list_empty(&r->commands.in_flight);
 
-        if (!q || !snib__op_keep_name(q, op->name)) {
+        if (!q || !snib__op_keep(q, op)) {
                 if (q)
                         snib__redis_request_free(r, q);
                 refuse(r, tag, SNIB_ENOMEM);
                 return;
         }
         q->tag = tag;
-        q->verb = op->verb;
-        q->object = op->kind;
-        q->id = op->id;
-        q->lease_ms = op->lease_ms;
-        q->token = op->token;
+        q->row = snib__op_row(op);
+        q->reply.kind = op->kind;
         q->reply.token = op->verb == SNIB__QUERY || op->verb == SNIB__FORCE ? -1 : 0;
-        if (r->commands.state != LINK_READY)
+        if (!q->row)
+                snib__redis_fail(r, q, SNIB_EUNSUPPORTED, "redis:// cannot do that with a %s",
+                                 snib__name_of_kind(op->kind));
+        else if (r->commands.state != LINK_READY)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
         else if (!snib__op_send(r, q, now))
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "no room to send a request: the server does not read");
@@ -272,12 +271,12 @@ static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns no
 
 static void redis_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
 {
-        snib__watch_add(redis_of(e), topic->name, now);
+        snib__watch_add(redis_of(e), topic, now);
 }
 
 static void redis_unwatch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
 {
-        snib__watch_remove(redis_of(e), topic->name, now);
+        snib__watch_remove(redis_of(e), topic, now);
 }
 
 static void add_interest(const struct link *l, bool wanted, struct snib__interest *ret)
@@ -424,7 +423,7 @@ static void free_requests(struct snib__list *list)
 {
         for (struct snib__list *it = snib__list_take(list); it; it = snib__list_take(list)) {
                 struct request *q = snib__container(it, struct request, note.link);
-                free(q->name);
+                free(q->bytes);
                 free(q);
         }
 }

@@ -16,6 +16,7 @@ enum snib__redis_script_id {
         SNIB__SCRIPT_RENEW,
         SNIB__SCRIPT_FORCE,
         SNIB__SCRIPT_QUERY,
+        /* What is counted, and registers: rows in count.c. */
         SNIB__SCRIPTS
 };
 

@@ -17,9 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHANNEL_PREFIX "redisson_lock__channel:"
-#define PREFIX_LENGTH (sizeof(CHANNEL_PREFIX) - 1)
-
 int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree_node *b)
 {
         const struct channel *x = snib__container(a, struct channel, node);
@@ -29,34 +26,41 @@ int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree
         return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-/* The face that a name has on its channel: a name with a brace anywhere is its own tag, any other is put into braces.
- */
-static int face_of(struct snib__name name)
+/* What a topic listens to: a channel of one of the forms, and which face the name has on it. */
+struct place {
+        enum redis_name form;
+        int face;
+        size_t tag_length, length;
+        char text[SNIB__DERIVED_MAX];
+};
+
+/* A fair lock tells every waiter on a channel of its own. */
+static bool has_turns(const struct snib__topic *topic)
 {
-        return memchr(name.bytes, '{', name.length) ? 0 : 1;
+        return topic->kind == SNIB_KIND_FAIR && snib__id_set(&topic->id);
 }
 
-bool snib__watch_channel(struct snib__name name, char *ret, size_t *ret_length)
+/* False: the name is too long. */
+static bool place_of(const struct snib__topic *topic, struct place *ret)
 {
-        size_t n = PREFIX_LENGTH;
-        int face = face_of(name);
-
-        if (name.length + PREFIX_LENGTH + 2 > SNIB__CHANNEL_MAX)
+        if (topic->name.length > SNIB_NAME_MAX)
                 return false;
-        memcpy(ret, CHANNEL_PREFIX, n);
-        if (face)
-                ret[n++] = '{';
-        memcpy(ret + n, name.bytes, name.length);
-        n += name.length;
-        if (face)
-                ret[n++] = '}';
-        *ret_length = n;
+        ret->form = snib__name_channel(topic->kind);
+        ret->face = snib__name_braced(ret->form, topic->name);
+        ret->length = snib__name_write(ret->form, topic->name, ret->text);
+        ret->tag_length = ret->length - snib__name_prefix(ret->form);
+        if (has_turns(topic)) {
+                size_t id = strlen(topic->id.text);
+                ret->text[ret->length++] = ':';
+                memcpy(ret->text + ret->length, topic->id.text, id);
+                ret->length += id;
+        }
         return true;
 }
 
 static struct snib__name face_name(const struct channel *c, int face)
 {
-        return (struct snib__name){c->text + PREFIX_LENGTH + face, c->length - PREFIX_LENGTH - 2 * (size_t)face};
+        return (struct snib__name){c->text + snib__name_prefix(c->form) + face, c->tag_length - 2 * (size_t)face};
 }
 
 static struct channel *find(struct redis *r, const char *text, size_t length)
@@ -67,15 +71,19 @@ static struct channel *find(struct redis *r, const char *text, size_t length)
         return n && !snib__watch_compare(n, &key.node) ? snib__container(n, struct channel, node) : NULL;
 }
 
-static struct channel *add(struct redis *r, const char *text, size_t length)
+static struct channel *add(struct redis *r, const struct snib__topic *topic, const struct place *place)
 {
-        struct channel *c = snib__alloc(sizeof(*c) + length + 1);
+        struct channel *c = snib__alloc(sizeof(*c) + place->length + 1);
 
         if (!c)
                 return NULL;
-        memcpy(c->bytes, text, length);
+        memcpy(c->bytes, place->text, place->length);
         c->text = c->bytes;
-        c->length = length;
+        c->length = place->length;
+        c->form = place->form;
+        c->tag_length = place->tag_length;
+        if (has_turns(topic))
+                c->id = topic->id;
         c->face[0].channel = c->face[1].channel = c;
         snib__tree_add(&r->channels, &c->node);
         return c;
@@ -115,37 +123,37 @@ static void send(struct redis *r, struct channel *c, enum request_kind kind, sni
         c->effective = false;
 }
 
-void snib__watch_add(struct redis *r, struct snib__name name, snib__ns now)
+void snib__watch_add(struct redis *r, const struct snib__topic *topic, snib__ns now)
 {
-        char text[SNIB__CHANNEL_MAX];
-        size_t length;
+        struct place place;
         struct channel *c;
         struct face *f;
         bool first;
 
-        if (!snib__watch_channel(name, text, &length))
+        if (!place_of(topic, &place))
                 return;
-        c = find(r, text, length);
-        if (!c && !(c = add(r, text, length)))
+        c = find(r, place.text, place.length);
+        if (!c && !(c = add(r, topic, &place)))
                 return; /* the waiter polls */
         first = !watched(c);
-        f = &c->face[face_of(name)];
+        f = &c->face[place.face];
         r->watched += f->watches++ == 0;
+        f->elections += topic->kind == SNIB_KIND_ELECTION;
         if (first)
                 send(r, c, REQUEST_SUBSCRIBE, now);
         else if (c->effective)
                 snib__redis_tell(r, &f->watching, NOTE_OF_WATCHING);
 }
 
-void snib__watch_remove(struct redis *r, struct snib__name name, snib__ns now)
+void snib__watch_remove(struct redis *r, const struct snib__topic *topic, snib__ns now)
 {
-        char text[SNIB__CHANNEL_MAX];
-        size_t length;
-        struct channel *c = snib__watch_channel(name, text, &length) ? find(r, text, length) : NULL;
-        struct face *f = c ? &c->face[face_of(name)] : NULL;
+        struct place place;
+        struct channel *c = place_of(topic, &place) ? find(r, place.text, place.length) : NULL;
+        struct face *f = c ? &c->face[place.face] : NULL;
 
         if (!f || !f->watches)
                 return;
+        f->elections -= topic->kind == SNIB_KIND_ELECTION && f->elections > 0;
         if (--f->watches)
                 return;
         r->watched--;
@@ -236,25 +244,51 @@ bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__re
         return true;
 }
 
-/* {"message", channel, payload}: 0 lets one waiter in, 1 all; anything else means nothing to us. */
+/* What a message lets in. */
+enum effect { NOBODY = 0, OBSERVERS, ONE, ALL };
+
+/* Locks: 0 one waiter, 1 all; 2 is the beginning of a term of an election. Semaphores: the number of permits that are
+ * there now, of which whoever takes some leaves the rest to the next. Latches: the gate opens or closes. Registers: a
+ * new version. */
+static enum effect effect_of(const struct redis *r, const struct channel *c, const struct snib__resp_value *v)
+{
+        const char *text = snib__resp_text(r->subscriptions.resp, v);
+        bool number = v->length > 0 && v->length < 20 && strspn(text, "0123456789") == v->length;
+
+        switch (c->form) {
+        case NAME_SEMAPHORE_CHANNEL:
+                return number && strspn(text, "0") < v->length ? ONE : NOBODY;
+        case NAME_LATCH_CHANNEL:
+                return number ? ALL : NOBODY;
+        case NAME_REGISTER_CHANNEL:
+                return ALL;
+        default:
+                if (is_text(r, v, "0", 1))
+                        return ONE;
+                if (is_text(r, v, "1", 1))
+                        return ALL;
+                return number ? OBSERVERS : NOBODY;
+        }
+}
+
+/* {"message", channel, payload}. */
 bool snib__watch_message(struct redis *r, const struct snib__resp_value *v, size_t count)
 {
         struct channel *c;
-        bool one, all;
+        enum effect effect;
 
         if (count != 4 || v[2].type != SNIB__RESP_STRING || v[3].type != SNIB__RESP_STRING)
                 return false;
         c = find(r, snib__resp_text(r->subscriptions.resp, &v[2]), v[2].length);
         if (!c)
                 return false;
-        one = is_text(r, &v[3], "0", 1);
-        all = is_text(r, &v[3], "1", 1);
-        if ((!one && !all) || SNIB__BUG(notification_dropped))
+        effect = effect_of(r, c, &v[3]);
+        if (effect == NOBODY || SNIB__BUG(notification_dropped))
                 return true;
         for (int i = 0; i < 2; i++) {
-                if (!c->face[i].watches)
+                if (!c->face[i].watches || (effect == OBSERVERS && !c->face[i].elections))
                         continue;
-                c->face[i].all |= all;
+                c->face[i].all |= effect == ALL;
                 snib__redis_tell(r, &c->face[i].changed, NOTE_OF_CHANGED);
         }
         return true;
@@ -267,6 +301,9 @@ void snib__watch_note(const struct note *note, struct snib__note *ret)
             changed ? snib__container(note, struct face, changed) : snib__container(note, struct face, watching);
 
         ret->kind = changed ? SNIB__NOTE_CHANGED : SNIB__NOTE_WATCHING;
+        if (changed && snib__id_set(&f->channel->id))
+                ret->kind = SNIB__NOTE_GRANTED; /* its turn, which it has yet to take */
+        ret->id = f->channel->id;
         ret->name = face_name(f->channel, f == &f->channel->face[1]);
         ret->all = changed && f->all;
         if (changed)

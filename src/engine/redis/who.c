@@ -119,6 +119,14 @@ bool snib__who_find(struct redis *r, const struct snib__id *id, snib__ns now, st
         return now < e->until;
 }
 
+bool snib__who_foreign(struct redis *r, const struct snib__id *id)
+{
+        char uuid[37];
+        const struct who_entry *e = snib__who_uuid(id, uuid) ? find(r, uuid) : NULL;
+
+        return e ? e->foreign : !snib__who_uuid(id, uuid);
+}
+
 bool snib__who_send_get(struct redis *r, struct request *q, const struct snib__id *id, snib__ns now)
 {
         char uuid[37], key[RECORD_KEY_MAX];
@@ -142,7 +150,7 @@ void snib__who_look_up(struct redis *r, const struct snib__id *id, snib__ns now)
         q = snib__redis_request(r, REQUEST_WHO_GET, now);
         if (!q)
                 return;
-        q->id = *id;
+        q->op.id = *id;
         if (!snib__who_send_get(r, q, id, now))
                 snib__redis_request_free(r, q);
 }
@@ -188,6 +196,7 @@ bool snib__who_reply(struct redis *r, const struct snib__id *id, const struct sn
         e = find_or_take(r, uuid);
         e->who = who;
         e->known = v->type != SNIB__RESP_ERROR;
+        e->foreign = v->type == SNIB__RESP_NIL;
         e->until = snib__after(now, v->type == SNIB__RESP_STRING ? KNOWN_FOR : UNKNOWN_FOR);
         return true;
 }

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Locks of every kind, read-write locks, elections: their rows, and what their answers mean.
+ */
+
+#include "engine/redis/internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* {-1, fields, has a field "mode"}: a hash, but no lock of the kind that was asked for. */
+static bool wrong_kind(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
+{
+        char found[64];
+
+        if (count != 4 || v[2].type != SNIB__RESP_INTEGER || v[3].type != SNIB__RESP_INTEGER)
+                return false;
+        snprintf(found, sizeof(found), "a hash of %" PRId64 " fields", v[2].integer);
+        snib__decode_wrong_kind(r, q, v[3].integer == 1 ? "a read-write lock" : found);
+        return true;
+}
+
+/* {1, token}, {2, token}: held now; {0, left, holder}: busy, or gone. */
+static bool acquired(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        struct snib__reply *p = &q->reply;
+
+        if (v[1].integer == -1)
+                return wrong_kind(r, q, v, count);
+        if (v[1].integer == 0) {
+                if (count != 4 || !snib__decode_holder(r, &v[2], &v[3], p) || (!p->held && q->op.token == 0))
+                        return false;
+                if (!strcmp(p->holder.id.text, "mode")) {
+                        snib__decode_wrong_kind(r, q, "a read-write lock");
+                        return true;
+                }
+                p->status = q->op.token > 0 ? SNIB__GONE : SNIB__BUSY;
+        } else {
+                if (count != 3 || (v[1].integer != 1 && v[1].integer != 2) || !snib__decode_token(r, &v[2], &p->token))
+                        return false;
+                /* A plain lock's token is the instant of its acquire: a confirmation knows it only from the client. */
+                if (v[1].integer == 2 && q->op.kind != SNIB_KIND_FENCED && q->op.kind != SNIB_KIND_ELECTION &&
+                    q->op.token > 0)
+                        p->token = q->op.token;
+                p->status = SNIB__GRANTED;
+        }
+        snib__who_used(r, now);
+        snib__decode_complete(r, q, false, now);
+        return true;
+}
+
+/* {1}: ended, renewed; {0, left, holder}: not held by this id. */
+static bool kept(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        (void)now;
+        if (v[1].integer == 1 && count == 2)
+                q->reply.status = q->op.verb == SNIB__RENEW ? SNIB__RENEWED : SNIB__RELEASED;
+        else if (v[1].integer == 0 && count == 4 && snib__decode_holder(r, &v[2], &v[3], &q->reply))
+                q->reply.status = SNIB__GONE;
+        else
+                return false;
+        snib__redis_complete(r, q);
+        return true;
+}
+
+/* {1, left, holder}: this was there; {0, -2, ''}: nobody held it. */
+static bool forced(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        struct snib__reply *p = &q->reply;
+
+        if (v[1].integer == -1)
+                return wrong_kind(r, q, v, count);
+        if ((v[1].integer != 0 && v[1].integer != 1) || count != 4 || !snib__decode_holder(r, &v[2], &v[3], p) ||
+            p->held != (v[1].integer == 1))
+                return false;
+        p->status = SNIB__INFO;
+        snib__decode_complete(r, q, true, now);
+        return true;
+}
+
+/* What query.lua calls things, and the kinds that go by that name. */
+static const struct {
+        const char *text, *found;
+        int kind;
+} things[] = {{"lock", "a lock", SNIB_KIND_LOCK},
+              {"fenced", "a lock", SNIB_KIND_FENCED},
+              {"fair", "a lock", SNIB_KIND_FAIR},
+              {"read", "a read-write lock", SNIB_KIND_READ},
+              {"write", "a read-write lock", SNIB_KIND_WRITE},
+              {"permits", "a set of permits", SNIB_KIND_PERMITS},
+              {"counter", "a number", SNIB_KIND_COUNTER},
+              {"register", "a register", SNIB_KIND_REGISTER}};
+
+#define THINGS (sizeof(things) / sizeof(things[0]))
+
+static size_t thing_of(const struct redis *r, const struct snib__resp_value *v)
+{
+        size_t i = 0;
+
+        while (i < THINGS && (v->type != SNIB__RESP_STRING || strcmp(things[i].text, snib__decode_text(r, v)) != 0))
+                i++;
+        return i;
+}
+
+bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *v, size_t count, struct snib__reply *ret)
+{
+        int64_t token = -1;
+        size_t thing;
+
+        if (count != 9 || (v[1].integer != 0 && v[1].integer != 1) || v[5].type != SNIB__RESP_INTEGER ||
+            v[6].type != SNIB__RESP_INTEGER || v[8].type != SNIB__RESP_STRING || v[5].integer < 0 ||
+            (v[7].length && !snib__decode_token(r, &v[7], &token)) ||
+            (v[8].length && !snib__decode_number(r, &v[8], &ret->value)) || !snib__decode_holder(r, &v[3], &v[4], ret))
+                return false;
+        thing = thing_of(r, &v[2]);
+        if (thing == THINGS)
+                return false;
+        ret->status = SNIB__INFO;
+        ret->kind = things[thing].kind;
+        ret->held = v[1].integer == 1;
+        ret->holders = v[5].integer;
+        ret->token = token;
+        if (v[6].integer >= 0) {
+                ret->waiters = v[6].integer;
+                ret->waiters_at_least = false;
+        }
+        if (ret->kind == SNIB_KIND_PERMITS)
+                ret->limit = ret->value + ret->holders;
+        if (ret->held && token >= INT64_C(1000000000000000) && ret->kind == SNIB_KIND_FENCED)
+                ret->holder.since_ms = token / 1000;
+        return true;
+}
+
+bool snib__lock_foreign_key(const struct snib__resp_value *v, size_t count)
+{
+        return count == 4 && v[2].type == SNIB__RESP_STRING && v[3].type == SNIB__RESP_INTEGER;
+}
+
+/* Fails the request if what stands there is none of ours, or not what was asked for. */
+static bool wrong_thing(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count,
+                        bool *ret_good)
+{
+        char found[64];
+
+        *ret_good = true;
+        if (v[1].integer == -1) {
+                *ret_good = snib__lock_foreign_key(v, count);
+                if (!*ret_good)
+                        return true;
+                if (!strcmp(snib__decode_text(r, &v[2]), "hash"))
+                        snprintf(found, sizeof(found), "a hash of %" PRId64 " fields", v[3].integer);
+                else
+                        snprintf(found, sizeof(found), "a key of type %.20s", snib__decode_text(r, &v[2]));
+                snib__decode_wrong_kind(r, q, found);
+                return true;
+        }
+        *ret_good = snib__lock_decode_any(r, v, count, &q->reply);
+        if (!*ret_good)
+                return true;
+        if (q->op.kind == SNIB_KIND_ANY || v[3].integer == -2 ||
+            snib__family_of(q->reply.kind) == snib__family_of(q->op.kind))
+                return false;
+        snib__decode_wrong_kind(r, q, things[thing_of(r, &v[2])].found);
+        return true;
+}
+
+/* QUERY: also who the holder is, by one more round trip unless it is known. */
+static bool described(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        bool good;
+
+        if (wrong_thing(r, q, v, count, &good))
+                return good;
+        if (snib__family_of(q->op.kind) == SNIB__FAMILY_LOCK)
+                q->reply.kind = q->op.kind;
+        if (q->op.kind != SNIB_KIND_ANY && q->op.kind != SNIB_KIND_FENCED && q->op.kind != SNIB_KIND_ELECTION)
+                q->reply.token = -1;
+        snib__decode_complete(r, q, true, now);
+        return true;
+}
+
+/* OBSERVE: the state is the token of the hold. Of one without a token no more is known than that it is there. */
+static bool observed(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        struct snib__reply *p = &q->reply;
+        bool good;
+
+        if (wrong_thing(r, q, v, count, &good))
+                return good;
+        p->kind = q->op.kind;
+        p->token = !p->held ? 0 : p->token > 0 ? p->token : 1;
+        p->status = p->token == q->op.token ? SNIB__BUSY : SNIB__INFO;
+        snib__who_used(r, now);
+        snib__decode_complete(r, q, p->status == SNIB__INFO, now);
+        return true;
+}
+
+#define LOOK                                                             \
+        4,                                                               \
+        {                                                                \
+                PUT_NAME, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS, NAME_TAG \
+        }
+#define LOOKING \
+        [SNIB__QUERY] = {SNIB__SCRIPT_QUERY, LOOK, described}, [SNIB__OBSERVE] = {SNIB__SCRIPT_QUERY, LOOK, observed}
+#define KEEPING [SNIB__RENEW] = {SNIB__SCRIPT_RENEW, 1, {PUT_NAME, PUT_ID, PUT_LEASE}, kept}
+#define ENDING                                                                                    \
+        [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID, NAME_LOCK_CHANNEL}, kept}, \
+        [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME, NAME_LOCK_CHANNEL}, forced}
+#define ENDING_SILENTLY                                                                                             \
+        [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID}, kept}, [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, \
+                                                                                                1,                  \
+                                                                                                {PUT_NAME},         \
+                                                                                                forced}
+#define TAKING [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE, 1, {PUT_NAME, PUT_ID, PUT_LEASE, PUT_TOKEN}, acquired}
+
+const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
+    [SNIB_KIND_LOCK] = {TAKING, KEEPING, ENDING, LOOKING},
+    [SNIB_KIND_SPIN] = {TAKING, KEEPING, ENDING_SILENTLY, LOOKING},
+    [SNIB_KIND_FENCED] = {[SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED,
+                                             2,
+                                             {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN},
+                                             acquired},
+                          KEEPING,
+                          ENDING,
+                          LOOKING},
+    /* A new term is told to those who observe. */
+    [SNIB_KIND_ELECTION] = {[SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED,
+                                               2,
+                                               {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN, NAME_LOCK_CHANNEL},
+                                               acquired},
+                            KEEPING,
+                            ENDING,
+                            LOOKING},
+};
+
+const struct row snib__any_row = {SNIB__SCRIPT_QUERY, LOOK, described};

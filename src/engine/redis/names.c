@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The names of keys and channels beside an object, as Redisson makes them: a prefix, the name in braces, a suffix. A
+ * name with a brace anywhere is its own tag and gets no further ones, except on a latch's channel, which always has
+ * them. Pure.
+ */
+
+#include "engine/redis/internal.h"
+#include <string.h>
+
+static const struct {
+        const char *prefix, *suffix;
+        bool braces; /* whatever the name has */
+} forms[NAMES] = {[NAME_TAG] = {"", "", false},
+                  [NAME_TOKEN] = {"redisson_lock_token:", "", false},
+                  [NAME_QUEUE] = {"redisson_lock_queue:", "", false},
+                  [NAME_TURNS] = {"redisson_lock_timeout:", "", false},
+                  [NAME_WAITING] = {"snib_waiting:", "", false},
+                  [NAME_PERMITS] = {"", ":timeout", false},
+                  [NAME_LOCK_CHANNEL] = {"redisson_lock__channel:", "", false},
+                  [NAME_RW_CHANNEL] = {"redisson_rwlock:", "", false},
+                  [NAME_SEMAPHORE_CHANNEL] = {"redisson_sc:", "", false},
+                  [NAME_LATCH_CHANNEL] = {"redisson_countdownlatch__channel__", "", true},
+                  [NAME_REGISTER_CHANNEL] = {"snib_register:", "", false}};
+
+bool snib__name_braced(enum redis_name which, struct snib__name name)
+{
+        return forms[which].braces || !memchr(name.bytes, '{', name.length);
+}
+
+size_t snib__name_prefix(enum redis_name which)
+{
+        return strlen(forms[which].prefix);
+}
+
+size_t snib__name_write(enum redis_name which, struct snib__name name, char *ret)
+{
+        size_t n = strlen(forms[which].prefix), suffix = strlen(forms[which].suffix);
+        bool braced = snib__name_braced(which, name);
+
+        memcpy(ret, forms[which].prefix, n);
+        if (braced)
+                ret[n++] = '{';
+        memcpy(ret + n, name.bytes, name.length);
+        n += name.length;
+        if (braced)
+                ret[n++] = '}';
+        memcpy(ret + n, forms[which].suffix, suffix);
+        return n + suffix;
+}
+
+enum redis_name snib__name_channel(int kind)
+{
+        switch (snib__family_of(kind)) {
+        case SNIB__FAMILY_RW:
+                return NAME_RW_CHANNEL;
+        case SNIB__FAMILY_SEMAPHORE:
+        case SNIB__FAMILY_PERMITS:
+                return NAME_SEMAPHORE_CHANNEL;
+        case SNIB__FAMILY_LATCH:
+                return NAME_LATCH_CHANNEL;
+        case SNIB__FAMILY_REGISTER:
+                return NAME_REGISTER_CHANNEL;
+        default:
+                return NAME_LOCK_CHANNEL;
+        }
+}
+
+const char *snib__name_of_kind(int kind)
+{
+        static const char *const texts[] = {[SNIB_KIND_LOCK] = "lock",         [SNIB_KIND_FENCED] = "fenced lock",
+                                            [SNIB_KIND_FAIR] = "fair lock",    [SNIB_KIND_SPIN] = "spin lock",
+                                            [SNIB_KIND_ELECTION] = "election", [SNIB_KIND_READ] = "read lock",
+                                            [SNIB_KIND_WRITE] = "write lock",  [SNIB_KIND_SEMAPHORE] = "semaphore",
+                                            [SNIB_KIND_PERMITS] = "permit",    [SNIB_KIND_LATCH] = "count-down latch",
+                                            [SNIB_KIND_REGISTER] = "register"};
+
+        return kind >= 0 && kind <= SNIB_KIND_REGISTER ? texts[kind] : "object";
+}
