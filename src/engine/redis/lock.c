@@ -197,9 +197,9 @@ static bool observed(struct redis *r, struct request *q, const struct snib__resp
 }
 
 #define LOOK                                                             \
-        4,                                                               \
+        1,                                                               \
         {                                                                \
-                PUT_NAME, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS, NAME_TAG \
+                PUT_NAME, NAME_TAG, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS \
         }
 #define LOOKING \
         [SNIB__QUERY] = {SNIB__SCRIPT_QUERY, LOOK, described}, [SNIB__OBSERVE] = {SNIB__SCRIPT_QUERY, LOOK, observed}
