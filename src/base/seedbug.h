@@ -30,7 +30,19 @@
         X(token_not_raised, 14, "a new hold gets the token of the one before")                                        \
         X(hand_over_skips_queue, 15, "the hand-over picks the wrong waiter")                                          \
         X(loss_not_told, 16, "a loss is found and nobody is told")                                                    \
-        X(renew_after_release, 17, "the watchdog goes on renewing what was released")
+        X(renew_after_release, 17, "the watchdog goes on renewing what was released")                                 \
+        X(writer_starved, 18, "a reader that comes later overtakes a waiting writer")                                 \
+        X(downgrade_with_gap, 19, "the end of a write hold ends its owner's read hold too")                           \
+        X(reader_release_frees_writer, 20, "the release of a read hold ends the write hold")                          \
+        X(permit_released_twice, 21, "a permit that is not out is released, and counts")                              \
+        X(permits_partly_granted, 22, "fewer permits are granted than were asked for")                                \
+        X(semaphore_repeat_counts, 23, "a semaphore's acquire that is repeated with its id takes again")              \
+        X(semaphore_undo_lost, 24, "an undone acquire gives nothing back")                                            \
+        X(latch_counts_twice, 25, "a countdown that is repeated with its id counts again")                            \
+        X(latch_wakes_one, 26, "of all who wait for a latch only the first is woken")                                 \
+        X(register_ignores_version, 27, "a write does not look at the version")                                       \
+        X(register_version_reused, 28, "a deleted register starts its versions anew")                                 \
+        X(observer_not_told, 29, "an observer hears nothing of a change")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

@@ -13,7 +13,9 @@
  *
  *   lock family   when nobody sits
  *   READ          when no writer sits, or the writer is `under`;   WRITE   when nobody sits
- *   SEMAPHORE     when value >= n: value falls by n. The seat is kept, as a memory of who took, for SNIB__DONE_MS
+ *   SEMAPHORE     when value >= n: value falls by n. The seat is kept, as a memory of who took, for SNIB__DONE_MS: the
+ *                 same id is answered GRANTED again, and its RELEASE gives back. At most SNIB__DONES_MAX such memories
+ *                 are kept, the newest; they go with the semaphore and are never in the way of a new seat
  *   PERMITS       when value - seats >= n: one seat for each permit (value is the limit)
  *   LATCH         when value is 0; takes no seat
  *   REGISTER      nobody sits: only observers wait
@@ -34,6 +36,18 @@
  * blocks nobody for a whole lease; a SEMAPHORE's permits that are not confirmed in that time go back. A waiter stays in
  * the queue for SNIB__WAITER_LEASE_MS after its last ACQUIRE or OBSERVE; it repeats it as a safety net well within that
  * time.
+ *
+ * Numbers: SET of what exists, ADD with if_exists of what does not, ADD to an open latch and WRITE or DELETE of another
+ * version change nothing: `applied` is false. DELETE of PERMITS ends all that are out. ADD without if_exists makes a
+ * semaphore or permits that do not exist, from 0. RELEASE and RENEW by permit id want all of op->permits out, each
+ * named once, else GONE. A hold of PERMITS of which some were released by id is GONE for RENEW; what is left of it ends
+ * by RELEASE or its lease.
+ *
+ * Replies: `holders`, `value` and `limit` are -1 where they make no sense; of what does not exist `value` is -1, but 0
+ * for a latch (it is open) and a register (version 0). `held` is: somebody sits (locks), or it exists (the others);
+ * after GONE, somebody sits who excludes the one that is gone. `holder` is the own hold when it was confirmed, else the
+ * writer, else the longest; `left_ms` is of that hold, for PERMITS until the first of all expires. `waiters` and
+ * `position` do not count observers. QUERY of a register answers token and value with the version.
  */
 
 #include "model/op.h"
@@ -74,16 +88,17 @@ struct snib__done {
         bool applied;
 };
 
-/* The arrays are the caller's. Before a call each must have room for one more than it holds, and `holder` for op->n
- * more; a hand-over needs no room beyond that, but for `holder`, which must have room for what the queue asks for. What
- * finds no room is refused as if it were taken. */
+/* The arrays are the caller's; a record that is all zero but for them is an empty one. Before a call each must have
+ * room for one more than it holds (up to the maxima above), and `holder` for op->n more; a hand-over needs no room
+ * beyond that, but for `holder`, which must have room for what the queue asks for. What finds no room is refused as if
+ * it were taken. */
 struct snib__record {
         enum snib__family family; /* NONE: nothing is stored under the name (but perhaps a last token) */
         int64_t token;            /* last token given out, 0 never; outlives the holds */
         int64_t value;            /* SEMAPHORE: free permits; PERMITS: the limit; LATCH: the count */
         bool exists;              /* SEMAPHORE, PERMITS, LATCH, REGISTER: was made and not deleted */
         int64_t version;          /* REGISTER: of the present value, 0 none */
-        int64_t expires_ms;       /* SEMAPHORE: end of its TTL; INT64_MAX */
+        int64_t expires_ms;       /* SEMAPHORE that exists: end of its TTL, INT64_MAX none */
         size_t held, held_room;
         struct snib__holder *holder; /* longest first */
         size_t queued, queue_room;
@@ -135,7 +150,8 @@ bool snib__record_bury(struct snib__record *record, const struct snib__id *id, s
 /* When the next thing in it ends by time (lease, place, memory, TTL), on the lease clock; INT64_MAX: nothing does. */
 int64_t snib__record_due(const struct snib__record *record);
 
-/* Nothing is stored under the name but perhaps a last token: nobody sits or waits, and it does not exist. */
+/* Nothing is stored under the name but perhaps a last token: nobody sits or waits, it does not exist, and no request
+ * is remembered. (`family` is NONE already when only requests are.) */
 bool snib__record_idle(const struct snib__record *record);
 
 /* max(previous + 1, microseconds now): a lost counter cannot bring an old token back. Stays below 2^53 until 2255. */
