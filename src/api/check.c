@@ -91,6 +91,23 @@ int snib__patience_check(int64_t wait_ms, struct snib__patience *ret, struct sni
         return 0;
 }
 
+int snib__number_check(int64_t number, int64_t least, int64_t most, const char *what, struct snib_error *err)
+{
+        if (number >= least && number <= most)
+                return 0;
+        return snib__error(err, number < least ? SNIB_EINVAL : SNIB_ELIMIT, "%s is %lld; use %lld to %lld", what,
+                           (long long)number, (long long)least, (long long)most);
+}
+
+int snib__delta_check(int64_t delta, struct snib_error *err)
+{
+        if (delta != 0 && delta >= -SNIB_PERMITS_MAX && delta <= SNIB_PERMITS_MAX)
+                return 0;
+        return snib__error(err, delta == 0 ? SNIB_EINVAL : SNIB_ELIMIT,
+                           "delta is %lld; use a number other than 0, from -%lld to %lld", (long long)delta,
+                           (long long)SNIB_PERMITS_MAX, (long long)SNIB_PERMITS_MAX);
+}
+
 int snib__null(const char *what, struct snib_error *err)
 {
         return snib__error(err, SNIB_EINVAL, "the argument %s is NULL; pass a valid pointer", what);

@@ -9,6 +9,20 @@
 #include "base/error.h"
 #include <stdlib.h>
 
+const char *snib_kind_text(int kind)
+{
+        static const char *const texts[] = {
+            [SNIB_KIND_LOCK] = "lock",        [SNIB_KIND_FENCED] = "fenced lock",  [SNIB_KIND_FAIR] = "fair lock",
+            [SNIB_KIND_SPIN] = "spin lock",   [SNIB_KIND_ELECTION] = "election",   [SNIB_KIND_READ] = "read lock",
+            [SNIB_KIND_WRITE] = "write lock", [SNIB_KIND_SEMAPHORE] = "semaphore", [SNIB_KIND_PERMITS] = "permits",
+            [SNIB_KIND_LATCH] = "latch",      [SNIB_KIND_REGISTER] = "register",   [SNIB_KIND_COUNTER] = "counter",
+        };
+
+        if (kind < 0 || kind >= (int)(sizeof(texts) / sizeof(texts[0])))
+                return "object";
+        return texts[kind];
+}
+
 static int threads_check(int threads, struct snib_error *err)
 {
         if (threads >= SNIB_THREADS_KEEPER && threads <= SNIB_THREADS_NONE)

@@ -53,6 +53,20 @@ int64_t snib_grant_left_ms(const snib_grant *grant)
         return left > 0 ? left / SNIB__MS : 0;
 }
 
+int64_t snib_grant_permits(const snib_grant *grant)
+{
+        if (!grant)
+                return 0;
+        return grant->hold.kind == SNIB_KIND_PERMITS ? grant->hold.n : 1;
+}
+
+int snib_grant_permit_id(const snib_grant *grant, int64_t index, char ret_id[SNIB_PERMIT_ID_MAX])
+{
+        if (!grant || !ret_id || grant->hold.kind != SNIB_KIND_PERMITS || index < 0 || index >= grant->hold.n)
+                return SNIB_EINVAL;
+        return snib__permit_id(&grant->hold.id, index, ret_id) ? 0 : SNIB_EINVAL;
+}
+
 int snib_grant_depth(const snib_grant *grant)
 {
         return grant_check(grant, NULL) < 0 ? 0 : snib__grant_depth((snib_grant *)grant);
@@ -91,11 +105,12 @@ int snib_grant_release(snib_grant *grant, struct snib_error *err)
 
 int snib_grant_release_async(snib_grant *grant, snib_done_callback *done, void *arg, struct snib_error *err)
 {
+        struct snib__then then = {.done = done, .arg = arg};
         int r = grant_check(grant, err);
 
         if (r == 0 && !done)
                 r = snib__null("done", err);
-        return r < 0 ? r : snib__release_async(grant, done, arg, err);
+        return r < 0 ? r : snib__release_async(grant, &then, err);
 }
 
 int snib_grant_renew(snib_grant *grant, struct snib_error *err)

@@ -7,6 +7,7 @@
  * inert handles, and calls the runtime; nothing else.
  */
 
+#include "model/op.h"
 #include "runtime/runtime.h"
 
 /* Copies a caller's struct of options, which begins with its size, into ours of `known` bytes, which is zeroed first:
@@ -26,10 +27,42 @@ int snib__lease_check(int64_t lease_ms, const char *what, struct snib_error *err
 /* 0, or SNIB_EINVAL. */
 int snib__patience_check(int64_t wait_ms, struct snib__patience *ret, struct snib_error *err);
 
+/* 0; SNIB_EINVAL below the range, SNIB_ELIMIT above it. */
+int snib__number_check(int64_t number, int64_t least, int64_t most, const char *what, struct snib_error *err);
+
+/* The argument `delta` of a change of permits: not 0, and within the limit both ways. */
+int snib__delta_check(int64_t delta, struct snib_error *err);
+
 /* SNIB_EINVAL: the argument is NULL. */
 int snib__null(const char *what, struct snib_error *err);
 
 /* 0, or SNIB_EFORK in a forked child. */
 int snib__alive(const struct snib_client *c, struct snib_error *err);
+
+/* object.c: the handle that every noun is made of. */
+/* The caller's options as our own copy. Of a noun that is no lock, `kind` must be 0. */
+int snib__object_options(struct snib_lock_options *ret, const struct snib_lock_options *given, bool lock,
+                         struct snib_error *err);
+/* Fills a zeroed handle; `o` is what snib__object_options() gave. On an error snib__object_done() is still due. */
+int snib__object_init(struct snib_lock *object, struct snib_client *client, const char *name, int kind,
+                      const struct snib_lock_options *o, struct snib_error *err);
+void snib__object_done(struct snib_lock *object);
+/* The same for nouns that are nothing but a handle. */
+int snib__object_new(struct snib_lock **ret, struct snib_client *client, const char *name, int kind,
+                     const struct snib_lock_options *o, struct snib_error *err);
+void snib__object_free(struct snib_lock *object);
+/* 0, or SNIB_EINVAL for a handle that is NULL, or SNIB_EFORK. */
+int snib__object_check(const struct snib_lock *object, const char *what, struct snib_error *err);
+/* 0, or SNIB_ENAME; given_length 0: it ends at its NUL. */
+int snib__name_check(const char *name, size_t given_length, size_t *ret_length, struct snib_error *err);
+
+/* As snib__ask(), for the many requests that bring one number: of a result of 1, into ret_value unless that is NULL. */
+int snib__count(struct snib_lock *object, const struct snib__op *op, int64_t *ret_value, struct snib_error *err);
+int snib__count_async(struct snib_lock *object, const struct snib__op *op, snib_value_callback *done, void *arg,
+                      struct snib_error *err);
+/* Fills the caller's struct, the argument `what`, with what is there. */
+int snib__describe(struct snib_lock *object, struct snib_lock_info *ret_info, const char *what, struct snib_error *err);
+/* Ends the waits through a handle that may be NULL or inert. */
+int snib__object_cancel(struct snib_lock *object);
 
 #endif

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Questions about locks that no hold stands behind: query, forced release, listing.
+ * Requests that no hold stands behind: questions, forced releases, changes of a number or a value, permits by id,
+ * pauses; and the listing. Core repeats them; here is what they carry, whom they are for, and what of an answer is
+ * kept.
  */
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
 #include <string.h>
-
-static struct snib__name name_of(const struct snib_lock *lock)
-{
-        return (struct snib__name){lock->name, lock->name_length};
-}
-
-static struct snib__name asker_of(const struct snib_lock *lock)
-{
-        struct snib__name owner = {lock->owner, lock->owner_length};
-
-        if (!lock->owner)
-                owner.bytes = snib__registry_thread(&owner.length);
-        return owner;
-}
 
 _Static_assert(SNIB_OWNER_MAX >= SNIB__ID_MAX && SNIB_HOST_MAX >= sizeof(((struct snib__who *)0)->host) &&
                    SNIB_LABEL_MAX >= sizeof(((struct snib__who *)0)->label),
@@ -46,6 +35,11 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
         ret->size = size;
         /* A BUSY names the holder without saying `held`. */
         ret->held = r->held || snib__id_set(&holder->id);
+        ret->kind = r->kind;
+        ret->foreign = r->foreign;
+        ret->holders = r->holders;
+        ret->value = r->value;
+        ret->limit = r->limit;
         ret->pid = ret->token = ret->since_ms = -1;
         ret->lease_left_ms = ret->held ? r->left_ms : -1;
         ret->waiters = r->waiters;
@@ -53,7 +47,8 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
         ret->position = r->position;
         if (!ret->held)
                 return;
-        if (h && h->state == SNIB__HELD && snib__id_equal(&h->id, &holder->id)) {
+        /* Of several readers the answer names one. */
+        if (h && h->state == SNIB__HELD && (snib__id_equal(&h->id, &holder->id) || r->kind == SNIB_KIND_READ)) {
                 ret->mine = 1;
                 ret->depth = h->depth;
         }
@@ -65,128 +60,216 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
         memcpy(ret->label, who->label, sizeof(who->label));
 }
 
-static int no_memory(struct snib_error *err)
+/* The request's own copy of what it carries; false: no memory. */
+static bool keep_data(struct snib__question *q, const struct snib__op *op)
 {
-        return snib__error(err, SNIB_ENOMEM, "no memory for the call; free some and try again");
+        if (op->permit_count) {
+                q->ask.op.permits = snib__question_keep(q, op->permits, op->permit_count * sizeof(op->permits[0]));
+                return q->ask.op.permits != NULL;
+        }
+        if (op->verb != SNIB__WRITE)
+                return true;
+        q->ask.op.data = snib__question_keep(q, op->data, op->data_length);
+        return q->ask.op.data != NULL;
 }
 
-static int closed(struct snib_error *err)
+/* Whose view an answer is, and which waiter's place in the queue the engine can say. */
+static void asker_set(struct snib__question *q, const struct snib_lock *object)
 {
-        return snib__error(err, SNIB_ECLOSED, "the client is being closed; open another");
-}
-
-/* Hands the question to core. NULL: no memory. */
-static struct snib__question *ask_begin(struct snib_lock *lock, enum snib__verb verb, struct snib__wait *w)
-{
-        struct snib_client *c = lock->client;
-        struct snib__question *q = snib__question_new(c);
+        struct snib__name owner = snib__owner_of(object);
         const struct snib__hold *own;
+
+        q->asker_length = owner.bytes ? owner.length : 0;
+        memcpy(q->asker, owner.bytes ? owner.bytes : "", q->asker_length);
+        own = snib__core_find(&object->client->core, q->ask.op.name, owner, object->kind);
+        if (own)
+                q->ask.op.id = own->id;
+}
+
+/* Hands the request to core; NULL: no memory. */
+static struct snib__question *ask_begin(struct snib_lock *object, const struct snib__op *op, struct snib__wait *w)
+{
+        struct snib_client *c = object->client;
+        struct snib__question *q = snib__question_new(c);
         snib__ns now = snib__os_now();
 
         if (!q)
                 return NULL;
-        memcpy(q->name, lock->name, lock->name_length + 1);
+        q->ask.op = *op;
+        if (!keep_data(q, op)) {
+                snib__question_free(c, q);
+                return NULL;
+        }
+        memcpy(q->name, object->name, object->name_length);
         q->wait = w;
         q->ask.owner_data = q;
         q->ask.deadline = snib__after(now, c->timeout);
-        q->ask.op = (struct snib__op){.verb = verb,
-                                      .kind = lock->kind == SNIB_LOCK_FENCED ? SNIB_KIND_FENCED : SNIB_KIND_LOCK,
-                                      .name = {q->name, lock->name_length},
-                                      .who = c->who};
-        if (verb == SNIB__QUERY && (own = snib__core_find(&c->core, name_of(lock), asker_of(lock), lock->kind)) != NULL)
-                q->ask.op.id = own->id; /* so that the engine can say the place of the one who asks */
-        w->deadline = SNIB__NEVER;
-        snib__about_set(w->about, name_of(lock));
+        q->ask.op.kind = object->kind;
+        q->ask.op.name = (struct snib__name){q->name, object->name_length};
+        q->ask.op.who = c->who;
+        w->deadline = SNIB__NEVER; /* core's business */
+        snib__about_set(&w->about, object->kind, q->ask.op.name);
+        w->about.change = op->verb != SNIB__QUERY && op->verb != SNIB__FORCE;
+        if (w->about.change)
+                snib__id_fresh(c, &q->ask.op.id);
+        else
+                asker_set(q, object);
         snib__core_ask(&c->core, &q->ask, now);
         return q;
 }
 
-static int ask_wait(struct snib_lock *lock, enum snib__verb verb, struct snib_lock_info *ret_info,
+/* The program's copy of a value; what the engine gave lives only until it is driven again. */
+static bool found_copy(struct snib__question *q)
+{
+        const struct snib__reply *r = &q->ask.reply;
+
+        q->found.bytes = snib__alloc(r->data_length + 1);
+        if (!q->found.bytes)
+                return false;
+        if (r->data_length > 0)
+                memcpy(q->found.bytes, r->data, r->data_length);
+        q->found.length = r->data_length;
+        q->found.version = r->value;
+        return true;
+}
+
+void snib__question_answered(struct snib_client *c, struct snib__question *q)
+{
+        struct snib__ask *a = &q->ask;
+        struct snib__name asker = {q->asker, q->asker_length};
+
+        if (a->result == 1 && a->op.verb == SNIB__QUERY && a->op.kind == SNIB_KIND_REGISTER && !found_copy(q)) {
+                a->result = SNIB_ENOMEM;
+                a->fault = (struct snib__fault){.code = SNIB_ENOMEM};
+        }
+        a->reply.data = NULL;
+        /* Draining what is empty is done all the same. */
+        if (a->op.verb == SNIB__DRAIN && a->result == 0) {
+                a->result = 1;
+                a->reply.value = 0;
+        }
+        if (q->wait->info && a->result >= 0)
+                snib__info_fill(c, a->op.name, asker, &a->reply, q->wait->info);
+        snib__wait_finish(c, q->wait);
+}
+
+/* What the program gets of an answered request. */
+static int ask_end(struct snib_client *c, struct snib__question *q, const struct snib__wait *w, struct snib__asked *ret,
+                   struct snib_error *err)
+{
+        int r = q->ask.result;
+
+        ret->reply = q->ask.reply;
+        if (r < 0)
+                (void)snib__fault_error(err, r, &q->ask.fault, &w->about);
+        else if (ret->value) {
+                *ret->value = q->found;
+                q->found = (struct snib_value)SNIB_VALUE_INIT;
+        }
+        snib__question_free(c, q);
+        return r;
+}
+
+int snib__ask(struct snib_lock *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err)
+{
+        struct snib_client *c = object->client;
+        struct snib__wait w = {.info = ret->info};
+        struct snib__question *q;
+        int r;
+
+        snib__client_enter(c);
+        if (c->closing) {
+                r = snib__closed(err);
+        } else if (!(q = ask_begin(object, op, &w))) {
+                r = snib__no_memory(err);
+        } else {
+                snib__drive_wait(c, &w);
+                r = ask_end(c, q, &w, ret, err);
+        }
+        snib__client_leave(c);
+        return r;
+}
+
+int snib__ask_async(struct snib_lock *object, const struct snib__op *op, const struct snib__then *then,
                     struct snib_error *err)
 {
-        struct snib_client *c = lock->client;
+        struct snib_client *c = object->client;
+        struct snib__async *a;
+        int r;
+
+        snib__client_enter(c);
+        r = snib__async_new_call(c, then, &a, err);
+        if (r == 0) {
+                a->question = ask_begin(object, op, &a->wait);
+                r = snib__async_begun(c, a, a->question ? 0 : snib__no_memory(err));
+        }
+        snib__drive_step(c);
+        snib__client_leave(c);
+        return r;
+}
+
+/* Without a verb nothing is asked: core answers at the deadline. */
+static struct snib__question *pause_begin(struct snib_client *c, snib__ns length, struct snib__wait *w)
+{
+        struct snib__question *q = snib__question_new(c);
+        snib__ns now = snib__os_now();
+
+        if (!q)
+                return NULL;
+        q->wait = w;
+        q->ask.owner_data = q;
+        q->ask.deadline = snib__after(now, length);
+        w->deadline = SNIB__NEVER;
+        snib__about_set(&w->about, SNIB_KIND_ANY, (struct snib__name){"pause", 5});
+        snib__core_ask(&c->core, &q->ask, now);
+        return q;
+}
+
+int snib__pause(struct snib_client *c, snib__ns length, struct snib_error *err)
+{
+        struct snib__asked ret = {0};
         struct snib__wait w = {0};
         struct snib__question *q;
         int r;
 
         snib__client_enter(c);
         if (c->closing) {
-                r = closed(err);
-        } else if (!(q = ask_begin(lock, verb, &w))) {
-                r = no_memory(err);
+                r = snib__closed(err);
+        } else if (!(q = pause_begin(c, length, &w))) {
+                r = snib__no_memory(err);
         } else {
                 snib__drive_wait(c, &w);
-                r = q->ask.result;
-                if (r < 0)
-                        (void)snib__fault_error(err, r, &q->ask.fault, w.about);
-                else if (ret_info)
-                        snib__info_fill(c, name_of(lock), asker_of(lock), &q->ask.reply, ret_info);
-                snib__question_free(c, q);
+                r = ask_end(c, q, &w, &ret, err);
         }
         snib__client_leave(c);
         return r;
 }
 
-int snib__force(struct snib_lock *lock, struct snib_error *err)
+int snib__pause_async(struct snib_client *c, snib__ns length, snib_done_callback *done, void *arg,
+                      struct snib_error *err)
 {
-        return ask_wait(lock, SNIB__FORCE, NULL, err);
-}
-
-int snib__query(struct snib_lock *lock, struct snib_lock_info *ret_info, struct snib_error *err)
-{
-        return ask_wait(lock, SNIB__QUERY, ret_info, err);
-}
-
-static void run_info(struct snib_client *c, struct snib__event *event)
-{
-        struct snib__async *a = snib__container(event, struct snib__async, event);
-        struct snib__question *q = a->question;
-        struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
-        struct snib_error err = SNIB_ERROR_INIT;
-        snib_info_callback *done = a->info;
-        void *arg = a->arg;
-        int r = q->ask.result;
-
-        snib__client_lock(c);
-        if (r < 0)
-                (void)snib__fault_error(&err, r, &q->ask.fault, a->wait.about);
-        else
-                snib__info_fill(c, q->ask.op.name, (struct snib__name){a->owner, a->owner_length}, &q->ask.reply,
-                                &info);
-        snib__question_free(c, q);
-        snib__async_free(c, a);
-        snib__client_unlock(c);
-        done(arg, r, r < 0 ? NULL : &info, r < 0 ? &err : NULL);
-}
-
-int snib__query_async(struct snib_lock *lock, snib_info_callback *done, void *arg, struct snib_error *err)
-{
-        struct snib_client *c = lock->client;
-        struct snib__async *a = NULL;
+        struct snib__then then = {.done = done, .arg = arg};
+        struct snib__async *a;
         int r;
 
         snib__client_enter(c);
-        r = c->closing ? closed(err) : snib__keeper_start(c, err);
-        if (r == 0)
-                r = snib__dispatch_start(c, err);
-        if (r == 0 && !(a = snib__async_new(c)))
-                r = no_memory(err);
+        r = snib__async_new_call(c, &then, &a, err);
         if (r == 0) {
-                a->event.run = run_info;
-                a->info = done;
-                a->arg = arg;
-                a->owner_length = asker_of(lock).length;
-                memcpy(a->owner, asker_of(lock).bytes, a->owner_length);
-                c->background++;
-                a->question = ask_begin(lock, SNIB__QUERY, &a->wait);
-                if (!a->question) {
-                        c->background--;
-                        snib__async_free(c, a);
-                        r = no_memory(err);
-                }
+                a->question = pause_begin(c, length, &a->wait);
+                r = snib__async_begun(c, a, a->question ? 0 : snib__no_memory(err));
         }
         snib__drive_step(c);
         snib__client_leave(c);
+        return r;
+}
+
+int64_t snib__random_below(struct snib_client *c, int64_t below)
+{
+        int64_t r;
+
+        snib__client_lock(c);
+        r = (int64_t)snib__prng_below(&c->core.prng, (uint64_t)below);
+        snib__client_unlock(c);
         return r;
 }
 
@@ -226,9 +309,9 @@ int64_t snib__list(struct snib_client *c, snib_list_callback *each, void *arg, s
 
         snib__client_enter(c);
         if (c->closing) {
-                r = closed(err);
+                r = snib__closed(err);
         } else if (!(l = snib__inventory_new(c))) {
-                r = no_memory(err);
+                r = snib__no_memory(err);
         } else {
                 l->wait = &w;
                 snib__inventory_begin(c, l, snib__os_now());

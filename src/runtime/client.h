@@ -29,6 +29,13 @@
 #define SNIB__OWNER_KEY_MAX 208
 #define SNIB__ABOUT_MAX 64
 
+/* What a call was about, for the text of an error: handle and record may be in other use by then. */
+struct snib__about {
+        int kind;                   /* enum snib_kind */
+        bool change;                /* of a number or a value: its unknown outcome is not settled by time */
+        char name[SNIB__ABOUT_MAX]; /* cut */
+};
+
 /* A user callback that is due. Embedded in what it belongs to. */
 struct snib__event {
         struct snib__list link;
@@ -46,17 +53,22 @@ struct snib__wait {
         struct snib__event *event;   /* asynchronous: queued when done. NULL: wake the thread */
         struct snib__list of_lock;   /* in snib_lock.waits */
         struct snib_grant *grant;    /* what the call is about: core forgets it with the answer */
-        char about[SNIB__ABOUT_MAX]; /* the name, cut, for the text of an error: the record may be in other use by then
-                                      */
+        struct snib_lock_info *info; /* where to say what was found, when the answer comes; NULL: not wanted */
+        struct snib__about about;
         struct snib__call call;
 };
 
-/* A query or a forced release. */
+/* A request that no hold stands behind. */
 struct snib__question {
         struct snib__ask ask;
         struct snib__wait *wait; /* NULL: nobody waits any more */
         struct snib__question *next_all;
         struct snib__list pooled;
+        void *_Atomic data; /* a copy of what the request carries: a value, ids of permits. Kept while pooled */
+        size_t room;
+        struct snib_value found; /* what was read, copied when the answer came */
+        size_t asker_length;
+        char asker[SNIB__OWNER_KEY_MAX];
         char name[SNIB_NAME_MAX + 1];
 };
 
@@ -79,18 +91,24 @@ struct snib__inventory {
         struct snib__fault fault;
 };
 
+/* Whom to tell how an asynchronous call ended: one of the callbacks is set. */
+struct snib__then {
+        snib_acquired_callback *acquired;
+        snib_done_callback *done;
+        snib_info_callback *info;
+        snib_value_callback *value;
+        snib_read_callback *read;
+        void *arg;
+};
+
 struct snib__async {
         struct snib__wait wait;
         struct snib__event event;
         struct snib__async *next_all;
         struct snib__list pooled;
-        struct snib__question *question; /* of a query */
-        size_t owner_length;             /* of a query: who asked; thread and handle may be gone */
-        char owner[SNIB__OWNER_KEY_MAX];
-        snib_acquired_callback *acquired; /* one of the three */
-        snib_done_callback *done;
-        snib_info_callback *info;
-        void *arg;
+        struct snib__question *question; /* NULL: it is a call about a hold */
+        struct snib__then then;
+        struct snib_lock_info info;
 };
 
 struct snib_grant {
@@ -98,8 +116,9 @@ struct snib_grant {
         struct snib_client *client;
         struct snib_grant *next_all;
         struct snib__list pooled;
-        char *text;    /* name, NUL, owner key, NUL; kept while pooled */
-        size_t room;   /* of `text` */
+        void *_Atomic text; /* name, NUL, asker's owner key, NUL; kept while pooled */
+        size_t room;        /* of `text` */
+        size_t asker_length;
         int64_t token; /* for readers without the lock; written before the grant is handed out */
         int loss_fd;   /* -1: none wanted yet */
         snib_loss_callback *lost;
@@ -110,6 +129,7 @@ struct snib_grant {
         bool freed;       /* core is done with it */
 };
 
+/* The handle of every noun: a name, as what kind it is used, and how. The other public structs contain it. */
 struct snib_lock {
         struct snib_client *client;
         struct snib__list waits; /* calls that go on through this handle */
@@ -117,7 +137,8 @@ struct snib_lock {
         size_t name_length;
         char *owner; /* "k:" and the key; NULL: the calling thread */
         size_t owner_length;
-        int kind;
+        int kind; /* enum snib_kind */
+        bool reentrant;
         bool fixed;
         snib__ns lease;
         snib__ns max_hold;
@@ -221,10 +242,17 @@ void snib__registry_remove(struct snib_client *c);
 const char *snib__registry_thread(size_t *ret_length);
 
 /* pool.c: NULL when memory is short. All under the lock. */
-struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock *lock, const char *owner,
-                                   size_t owner_length);
+/* An id that no hold and no request of this client had or will have. */
+void snib__id_fresh(struct snib_client *c, struct snib__id *ret);
+/* `owner` is who asks; an `anonymous` hold is nobody's, and the owner only said for `mine`. */
+struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock *lock, struct snib__name owner,
+                                   bool anonymous);
+/* Who asked for it, also if it is anonymous. */
+struct snib__name snib__grant_asker(const struct snib_grant *g);
 void snib__grant_free(struct snib_grant *g);
 struct snib__question *snib__question_new(struct snib_client *c);
+/* Copies what a request carries into memory that lives as long as the question; NULL when memory is short. */
+void *snib__question_keep(struct snib__question *q, const void *data, size_t length);
 void snib__question_free(struct snib_client *c, struct snib__question *q);
 struct snib__inventory *snib__inventory_new(struct snib_client *c);
 void snib__inventory_free(struct snib_client *c, struct snib__inventory *l);

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "runtime/client.h"
+#include "runtime/runtime.h"
 #include <string.h>
 
 enum { TAG_HOLD = 0, TAG_ASK = 1, TAG_LISTING = 2, TAG_MASK = 3 };
@@ -55,19 +55,14 @@ static void lost(struct snib_client *c, struct snib_grant *g)
 static void answered(struct snib_client *c, struct snib__call *call)
 {
         struct snib__wait *w = call->owner_data;
+        struct snib_grant *g = w->grant;
 
         /* Written once for a hold, before anybody has the grant: from then on it is read without the lock. */
-        if (call->kind == SNIB__CALL_ACQUIRE && call->result == 1 && !w->grant->token)
-                w->grant->token = w->grant->hold.token;
+        if (call->kind == SNIB__CALL_ACQUIRE && call->result == 1 && !g->token)
+                g->token = g->hold.token;
+        if (w->info && call->result >= 0)
+                snib__info_fill(c, g->hold.name, snib__grant_asker(g), &call->holder, w->info);
         snib__wait_finish(c, w);
-}
-
-static void answered_ask(struct snib_client *c, struct snib__ask *ask)
-{
-        struct snib__question *q = ask->owner_data;
-
-        if (q->wait)
-                snib__wait_finish(c, q->wait);
 }
 
 static void submit(struct snib_client *c, const struct snib__effect *e, snib__ns now)
@@ -98,7 +93,7 @@ void snib__effects_run(struct snib_client *c, snib__ns now)
                         answered(c, e.call);
                         break;
                 case SNIB__EFFECT_ANSWER_ASK:
-                        answered_ask(c, e.ask);
+                        snib__question_answered(c, e.ask->owner_data);
                         break;
                 case SNIB__EFFECT_SUBMIT:
                         submit(c, &e, now);

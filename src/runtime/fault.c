@@ -9,25 +9,36 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *advice(int code)
+static const char *advice(int code, const struct snib__about *about)
 {
         switch (code) {
         case SNIB_EREENTRY:
-                return "release it first, or use a re-entrant lock";
+                return about->kind == SNIB_KIND_ELECTION ? "this candidate campaigns or leads already"
+                                                         : "release it first, or use a re-entrant lock";
+        case SNIB_EUPGRADE:
+                return "a reader that waited for the write side would wait for itself; or acquire the write side "
+                       "first, and the read side under it";
         case SNIB_ELOST:
                 return "stop touching what it protects, release the grant, then acquire anew";
+        case SNIB_ENOTOWNER:
+                return about->change ? "one of the permits is not out: released, expired, or never given; nothing was "
+                                       "changed"
+                                     : NULL;
         case SNIB_EUNREACHABLE:
                 return "nothing was changed; check the server and try again";
         case SNIB_ENOTREADY:
                 return "nothing was changed; try again later";
         case SNIB_EUNKNOWN:
-                return "it is settled in the background, at the latest when the lease ends";
+                return about->change ? "look at what is there before you repeat it"
+                                     : "it is settled in the background, at the latest when the lease ends";
         case SNIB_EKIND:
                 return "choose another name, or the kind that is in use";
+        case SNIB_ELIMIT:
+                return "nothing was changed";
         case SNIB_EAUTH:
                 return "check the user and the password in the URL";
         case SNIB_ECANCELLED:
-                return "snib_lock_cancel() ended the wait";
+                return "the handle's cancel call ended the wait";
         case SNIB_ECLOSED:
                 return "open a client again";
         case SNIB_ENOMEM:
@@ -37,21 +48,33 @@ static const char *advice(int code)
         }
 }
 
-void snib__about_set(char about[SNIB__ABOUT_MAX], struct snib__name name)
+void snib__about_set(struct snib__about *about, int kind, struct snib__name name)
 {
         size_t n = name.length < SNIB__ABOUT_MAX ? name.length : SNIB__ABOUT_MAX - 4;
 
-        memcpy(about, name.bytes, n);
-        memcpy(about + n, "...", n < name.length ? 4 : 0);
+        about->kind = kind;
+        memcpy(about->name, name.bytes, n);
+        memcpy(about->name + n, "...", n < name.length ? 4 : 0);
         if (n == name.length)
-                about[n] = 0;
+                about->name[n] = 0;
 }
 
-int snib__fault_error(struct snib_error *err, int code, const struct snib__fault *fault, const char *about)
+int snib__fault_error(struct snib_error *err, int code, const struct snib__fault *fault,
+                      const struct snib__about *about)
 {
         const char *text = fault && fault->text[0] ? fault->text : snib_strerror(code);
-        const char *hint = advice(code);
+        const char *hint = advice(code, about);
 
-        return snib__error_engine(err, code, fault ? fault->engine_code : 0, "lock \"%s\": %s%s%s", about, text,
-                                  hint ? "; " : "", hint ? hint : "");
+        return snib__error_engine(err, code, fault ? fault->engine_code : 0, "%s \"%s\": %s%s%s",
+                                  snib_kind_text(about->kind), about->name, text, hint ? "; " : "", hint ? hint : "");
+}
+
+int snib__closed(struct snib_error *err)
+{
+        return snib__error(err, SNIB_ECLOSED, "the client is being closed; open another");
+}
+
+int snib__no_memory(struct snib_error *err)
+{
+        return snib__error(err, SNIB_ENOMEM, "no memory for the call; free some and try again");
 }

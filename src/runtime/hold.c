@@ -9,13 +9,13 @@
 #include "runtime/runtime.h"
 #include <string.h>
 
-/* Owner key of whoever calls through this handle; NULL: no memory. */
-static const char *owner_key(const struct snib_lock *lock, size_t *ret_length)
+struct snib__name snib__owner_of(const struct snib_lock *lock)
 {
+        struct snib__name owner = {lock->owner, lock->owner_length};
+
         if (!lock->owner)
-                return snib__registry_thread(ret_length);
-        *ret_length = lock->owner_length;
-        return lock->owner;
+                owner.bytes = snib__registry_thread(&owner.length);
+        return owner;
 }
 
 static struct snib__name name_of(const struct snib_lock *lock)
@@ -23,53 +23,85 @@ static struct snib__name name_of(const struct snib_lock *lock)
         return (struct snib__name){lock->name, lock->name_length};
 }
 
-static int closed(struct snib_error *err)
+/* Every acquire is an owner of its own, whom no other joins: permits, and what takes nothing that could be had twice.
+ */
+static bool anonymous(const struct snib_lock *lock, const struct snib__want *want)
 {
-        return snib__error(err, SNIB_ECLOSED, "the client is being closed; open another");
-}
-
-static int no_memory(struct snib_error *err)
-{
-        return snib__error(err, SNIB_ENOMEM, "no memory for the call; free some and try again");
+        return want->observe || lock->kind >= SNIB_KIND_SEMAPHORE;
 }
 
 /* Neither of the two can be changed for a hold that exists. */
 static int check_kind(const struct snib_lock *lock, const struct snib__wait *w, const struct snib__hold *h,
                       struct snib_error *err)
 {
-        if (lock->kind == SNIB_LOCK_NON_REENTRANT && h->state != SNIB__LOST)
-                return snib__fault_error(err, SNIB_EREENTRY, NULL, w->about);
-        if ((lock->kind == SNIB_LOCK_FENCED) != (h->kind == SNIB_KIND_FENCED))
+        if (!lock->reentrant && h->state != SNIB__LOST)
+                return snib__fault_error(err, SNIB_EREENTRY, NULL, &w->about);
+        if (lock->kind != h->kind)
                 return snib__error(
                     err, SNIB_EKIND,
                     "this owner holds the name as a lock of another kind; use one kind of lock per name");
         return 0;
 }
 
+/* The hold that this owner has of one side of a read-write lock, or NULL. */
+static const struct snib__hold *side(const struct snib_lock *lock, struct snib__name owner, int kind)
+{
+        const struct snib__hold *h = snib__core_find(&lock->client->core, name_of(lock), owner, kind);
+
+        return h && h->state == SNIB__HELD && h->depth > 0 ? h : NULL;
+}
+
+/* What the owner holds of the other side decides: a reader that waited to become the writer would wait for itself. */
+static int check_upgrade(const struct snib_lock *lock, struct snib__name owner, const struct snib__wait *w,
+                         struct snib_error *err)
+{
+        if (lock->kind == SNIB_KIND_WRITE && side(lock, owner, SNIB_KIND_READ) && !side(lock, owner, SNIB_KIND_WRITE))
+                return snib__fault_error(err, SNIB_EUPGRADE, NULL, &w->about);
+        return 0;
+}
+
+/* A hold that begins. NULL: no memory. */
+static struct snib_grant *grant_make(struct snib_lock *lock, const struct snib__want *want, struct snib__name owner)
+{
+        struct snib_grant *g = snib__grant_new(lock->client, lock, owner, anonymous(lock, want));
+        const struct snib__hold *writer;
+
+        if (!g)
+                return NULL;
+        g->hold.n = want->n;
+        g->hold.observe = want->observe;
+        g->hold.seen = want->seen;
+        if (lock->kind == SNIB_KIND_READ && (writer = side(lock, owner, SNIB_KIND_WRITE)))
+                g->hold.under = writer->id;
+        return g;
+}
+
 /* Hands the acquire to core: 0, or an error and nothing was done. */
-static int acquire_begin(struct snib_lock *lock, struct snib__wait *w, struct snib_error *err)
+static int acquire_begin(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,
+                         struct snib_error *err)
 {
         struct snib_client *c = lock->client;
-        size_t length;
-        const char *owner = owner_key(lock, &length);
-        struct snib__hold *h;
+        struct snib__name owner = want->owner.length ? want->owner : snib__owner_of(lock);
+        struct snib__hold *h = NULL;
         snib__ns now = snib__os_now();
         int r;
 
         if (c->closing)
-                return closed(err);
-        if (!owner)
-                return no_memory(err);
+                return snib__closed(err);
+        if (!owner.bytes)
+                return snib__no_memory(err);
         if ((r = snib__keeper_start(c, err)) < 0)
                 return r;
-        snib__about_set(w->about, name_of(lock));
+        snib__about_set(&w->about, lock->kind, name_of(lock));
         snib__core_tick(&c->core, now); /* the hold that is found must not end on the way in */
-        h = snib__core_find(&c->core, name_of(lock), (struct snib__name){owner, length}, lock->kind);
-        if (h && (r = check_kind(lock, w, h, err)) < 0)
+        if (!anonymous(lock, want))
+                h = snib__core_find(&c->core, name_of(lock), owner, lock->kind);
+        r = h ? check_kind(lock, w, h, err) : check_upgrade(lock, owner, w, err);
+        if (r < 0)
                 return r;
-        w->grant = h ? h->owner_data : snib__grant_new(c, lock, owner, length);
+        w->grant = h ? h->owner_data : grant_make(lock, want, owner);
         if (!w->grant)
-                return no_memory(err);
+                return snib__no_memory(err);
         snib__list_append(&lock->waits, &w->of_lock);
         if (h)
                 snib__core_join(&c->core, h, &w->call, now);
@@ -86,10 +118,10 @@ static void call_set(struct snib__wait *w, enum snib__call_kind kind, snib__ns d
         w->call.owner_data = w;
 }
 
-static void call_set_acquire(struct snib__wait *w, struct snib__patience p)
+static void call_set_acquire(struct snib__wait *w, const struct snib__patience *p)
 {
-        call_set(w, SNIB__CALL_ACQUIRE, snib__after(snib__os_now(), p.wait));
-        w->call.once = p.once;
+        call_set(w, SNIB__CALL_ACQUIRE, snib__after(snib__os_now(), p->wait));
+        w->call.once = p->once;
 }
 
 static void call_set_timed(struct snib__wait *w, const struct snib_client *c, enum snib__call_kind kind)
@@ -101,76 +133,41 @@ static int call_error(const struct snib__wait *w, struct snib_error *err)
 {
         int r = w->call.result;
 
-        return r < 0 ? snib__fault_error(err, r, &w->call.fault, w->about) : r;
+        return r < 0 ? snib__fault_error(err, r, &w->call.fault, &w->about) : r;
 }
 
-int snib__acquire(struct snib_lock *lock, struct snib__patience patience, struct snib_grant **ret_grant,
-                  struct snib_lock_info *ret_holder, struct snib_error *err)
+int snib__acquire(struct snib_lock *lock, const struct snib__want *want, struct snib_grant **ret_grant,
+                  struct snib_lock_info *ret_info, struct snib_error *err)
 {
         struct snib_client *c = lock->client;
-        struct snib__wait w = {0};
-        struct snib__name owner = {0};
+        struct snib__wait w = {.info = ret_info};
         int r;
 
-        call_set_acquire(&w, patience);
+        call_set_acquire(&w, &want->patience);
         snib__client_enter(c);
-        r = acquire_begin(lock, &w, err);
+        r = acquire_begin(lock, want, &w, err);
         if (r == 0) {
                 snib__drive_wait(c, &w);
                 r = call_error(&w, err);
         }
-        if (r == 1) {
+        if (r == 1 && ret_grant)
                 *ret_grant = w.grant;
-        } else if (r == 0 && ret_holder) {
-                owner.bytes = owner_key(lock, &owner.length);
-                snib__info_fill(c, name_of(lock), owner, &w.call.holder, ret_holder);
-        }
         snib__client_leave(c);
         return r;
 }
 
-static void async_end(struct snib_client *c, struct snib__async *a)
-{
-        snib__client_lock(c);
-        snib__async_free(c, a);
-        snib__client_unlock(c);
-}
-
-static void run_acquired(struct snib_client *c, struct snib__event *event)
-{
-        struct snib__async *a = snib__container(event, struct snib__async, event);
-        struct snib_error err = SNIB_ERROR_INIT;
-        struct snib_grant *g = a->wait.grant;
-        snib_acquired_callback *acquired = a->acquired;
-        void *arg = a->arg;
-        int r = call_error(&a->wait, &err);
-
-        async_end(c, a);
-        acquired(arg, r, r == 1 ? g : NULL, r < 0 ? &err : NULL);
-}
-
-int snib__acquire_async(struct snib_lock *lock, struct snib__patience patience, snib_acquired_callback *acquired,
-                        void *arg, struct snib_error *err)
+int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, const struct snib__then *then,
+                        struct snib_error *err)
 {
         struct snib_client *c = lock->client;
-        struct snib__async *a = NULL;
+        struct snib__async *a;
         int r;
 
         snib__client_enter(c);
-        r = c->closing ? closed(err) : snib__dispatch_start(c, err);
-        if (r == 0 && !(a = snib__async_new(c)))
-                r = no_memory(err);
+        r = snib__async_new_call(c, then, &a, err);
         if (r == 0) {
-                call_set_acquire(&a->wait, patience);
-                a->event.run = run_acquired;
-                a->acquired = acquired;
-                a->arg = arg;
-                c->background++;
-                r = acquire_begin(lock, &a->wait, err);
-                if (r < 0) {
-                        c->background--;
-                        snib__async_free(c, a);
-                }
+                call_set_acquire(&a->wait, &want->patience);
+                r = snib__async_begun(c, a, acquire_begin(lock, want, &a->wait, err));
         }
         snib__drive_step(c);
         snib__client_leave(c);
@@ -184,13 +181,13 @@ static int release_begin(struct snib_grant *g, struct snib__wait *w, struct snib
         snib__ns now = snib__os_now();
 
         if (c->closing)
-                return closed(err);
+                return snib__closed(err);
         snib__core_tick(&c->core, now);
         if (g->hold.depth < 1)
                 return snib__error(err, SNIB_ENOTOWNER,
                                    "the grant was paid back already; release it once for each acquire that gave it");
         w->grant = g;
-        snib__about_set(w->about, g->hold.name);
+        snib__about_set(&w->about, g->hold.kind, g->hold.name);
         snib__core_release(&c->core, &g->hold, &w->call, now);
         return 0;
 }
@@ -223,29 +220,28 @@ int snib__release(struct snib_grant *g, struct snib_error *err)
 static struct snib_grant *find_mine(struct snib_lock *lock)
 {
         struct snib_client *c = lock->client;
-        size_t length;
-        const char *owner = owner_key(lock, &length);
+        struct snib__name owner = snib__owner_of(lock);
         struct snib__hold *h;
 
         snib__core_tick(&c->core, snib__os_now());
-        h = owner ? snib__core_find(&c->core, name_of(lock), (struct snib__name){owner, length}, lock->kind) : NULL;
+        h = owner.bytes ? snib__core_find(&c->core, name_of(lock), owner, lock->kind) : NULL;
         return h && h->depth > 0 ? h->owner_data : NULL;
 }
 
 int snib__release_mine(struct snib_lock *lock, struct snib_error *err)
 {
         struct snib_client *c = lock->client;
+        struct snib__about about = {0};
         struct snib_grant *g;
-        char about[SNIB__ABOUT_MAX];
         int r;
 
-        snib__about_set(about, name_of(lock));
+        snib__about_set(&about, lock->kind, name_of(lock));
         snib__client_enter(c);
         g = find_mine(lock);
         if (g)
                 r = release_and_wait(c, g, err);
         else
-                r = snib__fault_error(err, SNIB_ENOTOWNER, NULL, about);
+                r = snib__fault_error(err, SNIB_ENOTOWNER, NULL, &about);
         snib__client_leave(c);
         return r;
 }
@@ -262,39 +258,17 @@ struct snib_grant *snib__grant_mine(struct snib_lock *lock)
         return g;
 }
 
-static void run_released(struct snib_client *c, struct snib__event *event)
-{
-        struct snib__async *a = snib__container(event, struct snib__async, event);
-        struct snib_error err = SNIB_ERROR_INIT;
-        snib_done_callback *done = a->done;
-        void *arg = a->arg;
-        int r = call_error(&a->wait, &err);
-
-        async_end(c, a);
-        done(arg, r, r < 0 ? &err : NULL);
-}
-
-int snib__release_async(struct snib_grant *g, snib_done_callback *done, void *arg, struct snib_error *err)
+int snib__release_async(struct snib_grant *g, const struct snib__then *then, struct snib_error *err)
 {
         struct snib_client *c = g->client;
-        struct snib__async *a = NULL;
+        struct snib__async *a;
         int r;
 
         snib__client_enter(c);
-        r = c->closing ? closed(err) : snib__dispatch_start(c, err);
-        if (r == 0 && !(a = snib__async_new(c)))
-                r = no_memory(err);
+        r = snib__async_new_call(c, then, &a, err);
         if (r == 0) {
                 call_set_timed(&a->wait, c, SNIB__CALL_RELEASE);
-                a->event.run = run_released;
-                a->done = done;
-                a->arg = arg;
-                c->background++;
-                r = release_begin(g, &a->wait, err);
-                if (r < 0) {
-                        c->background--;
-                        snib__async_free(c, a);
-                }
+                r = snib__async_begun(c, a, release_begin(g, &a->wait, err));
         }
         snib__drive_step(c);
         snib__client_leave(c);
@@ -311,12 +285,12 @@ int snib__renew(struct snib_grant *g, struct snib_error *err)
         snib__client_enter(c);
         snib__core_tick(&c->core, snib__os_now());
         if (c->closing) {
-                r = closed(err);
+                r = snib__closed(err);
         } else if (g->hold.depth < 1) {
                 r = snib__error(err, SNIB_ENOTOWNER, "the grant was paid back already; acquire anew");
         } else {
                 w.grant = g;
-                snib__about_set(w.about, g->hold.name);
+                snib__about_set(&w.about, g->hold.kind, g->hold.name);
                 snib__core_renew(&c->core, &g->hold, &w.call, snib__os_now());
                 snib__drive_wait(c, &w);
                 r = call_error(&w, err);

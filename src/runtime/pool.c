@@ -42,56 +42,82 @@ static struct snib_grant *grant_take(struct snib_client *c)
         return g;
 }
 
-static bool text_set(struct snib_grant *g, const struct snib_lock *lock, const char *owner, size_t owner_length)
+/* Room for `need` bytes, whatever was there before. A forked child frees what the pointer says, so it never points at
+ * what is freed. */
+static bool room_make(void *_Atomic *at, size_t *room, size_t need)
 {
-        size_t need = lock->name_length + owner_length + 2;
+        void *old = atomic_load_explicit(at, memory_order_relaxed), *made;
 
-        if (need > g->room) {
-                char *text = snib__grow(g->text, need);
-
-                if (!text)
-                        return false;
-                g->text = text;
-                g->room = need;
-        }
-        memcpy(g->text, lock->name, lock->name_length + 1);
-        memcpy(g->text + lock->name_length + 1, owner, owner_length);
-        g->text[need - 1] = 0;
+        if (need <= *room)
+                return true;
+        made = snib__alloc(need);
+        if (!made)
+                return false;
+        atomic_store(at, made);
+        *room = need;
+        free(old);
         return true;
 }
 
-static void hold_fill(struct snib_grant *g, const struct snib_lock *lock, size_t owner_length)
+static bool text_set(struct snib_grant *g, const struct snib_lock *lock, struct snib__name owner)
+{
+        size_t need = lock->name_length + owner.length + 2;
+        char *text;
+
+        if (!room_make(&g->text, &g->room, need))
+                return false;
+        text = g->text;
+        memcpy(text, lock->name, lock->name_length + 1);
+        memcpy(text + lock->name_length + 1, owner.bytes, owner.length);
+        text[need - 1] = 0;
+        g->asker_length = owner.length;
+        return true;
+}
+
+struct snib__name snib__grant_asker(const struct snib_grant *g)
+{
+        return (struct snib__name){g->hold.name.bytes + g->hold.name.length + 1, g->asker_length};
+}
+
+void snib__id_fresh(struct snib_client *c, struct snib__id *ret)
+{
+        memset(ret, 0, sizeof(*ret));
+        memcpy(ret->text, c->uuid, sizeof(c->uuid) - 1);
+        ret->text[sizeof(c->uuid) - 1] = ':';
+        (void)snib__decimal(ret->text + sizeof(c->uuid), ++c->hold_number); /* zeros follow */
+}
+
+static void hold_fill(struct snib_grant *g, const struct snib_lock *lock, bool anonymous)
 {
         struct snib_client *c = g->client;
         struct snib__hold *h = &g->hold;
 
         memset(h, 0, sizeof(*h));
         h->name = (struct snib__name){g->text, lock->name_length};
-        h->owner = (struct snib__name){g->text + lock->name_length + 1, owner_length};
-        memcpy(h->id.text, c->uuid, sizeof(c->uuid) - 1);
-        h->id.text[sizeof(c->uuid) - 1] = ':';
-        (void)snib__decimal(h->id.text + sizeof(c->uuid), ++c->hold_number); /* zeros follow */
+        if (!anonymous)
+                h->owner = snib__grant_asker(g);
+        snib__id_fresh(c, &h->id);
         h->who = c->who;
-        h->kind = lock->kind == SNIB_LOCK_FENCED ? SNIB_KIND_FENCED : SNIB_KIND_LOCK;
-        h->reentrant = lock->kind != SNIB_LOCK_NON_REENTRANT;
+        h->kind = lock->kind;
+        h->reentrant = lock->reentrant;
         h->keep = !lock->fixed;
         h->lease = lock->lease;
         h->max_hold = lock->max_hold;
         h->owner_data = g;
 }
 
-struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock *lock, const char *owner,
-                                   size_t owner_length)
+struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock *lock, struct snib__name owner,
+                                   bool anonymous)
 {
         struct snib_grant *g = grant_take(c);
 
         if (!g)
                 return NULL;
-        if (!text_set(g, lock, owner, owner_length)) {
+        if (!text_set(g, lock, owner)) {
                 give_back(&c->grants, &g->pooled);
                 return NULL;
         }
-        hold_fill(g, lock, owner_length);
+        hold_fill(g, lock, anonymous);
         g->token = 0;
         g->lost = NULL;
         g->freed = false;
@@ -129,9 +155,19 @@ struct snib__question *snib__question_new(struct snib_client *c)
         return q;
 }
 
+void *snib__question_keep(struct snib__question *q, const void *data, size_t length)
+{
+        if (!room_make(&q->data, &q->room, length > 0 ? length : 1))
+                return NULL;
+        if (length > 0)
+                memcpy(q->data, data, length);
+        return q->data;
+}
+
 void snib__question_free(struct snib_client *c, struct snib__question *q)
 {
         q->wait = NULL;
+        snib_value_free(&q->found);
         give_back(&c->questions, &q->pooled);
 }
 
@@ -183,9 +219,6 @@ struct snib__async *snib__async_new(struct snib_client *c)
                 CHAIN(c->asyncs_all, a);
         memset(&a->wait, 0, sizeof(a->wait));
         a->question = NULL;
-        a->acquired = NULL;
-        a->done = NULL;
-        a->info = NULL;
         a->wait.deadline = SNIB__NEVER;
         a->wait.event = &a->event;
         return a;
@@ -206,6 +239,8 @@ void snib__pool_done(struct snib_client *c)
         }
         for (struct snib__question *q = atomic_load(&c->questions_all), *next; q; q = next) {
                 next = q->next_all;
+                free(q->data);
+                snib_value_free(&q->found);
                 free(q);
         }
         for (struct snib__inventory *l = atomic_load(&c->listings_all), *next; l; l = next) {

@@ -25,6 +25,15 @@ struct snib__patience {
         snib__ns wait; /* SNIB__NEVER */
 };
 
+/* What an acquire asks for. */
+struct snib__want {
+        struct snib__patience patience;
+        int64_t n;    /* permits; 0 counts as 1 */
+        bool observe; /* wait until the state is another than `seen`, and take nothing */
+        int64_t seen;
+        struct snib__name owner; /* on whose behalf; empty: the handle's owner key, else the calling thread */
+};
+
 /* client.c */
 int snib__client_open(struct snib_client **ret, const struct snib__client_config *config, struct snib_error *err);
 void snib__client_close(struct snib_client *c);
@@ -34,13 +43,26 @@ int snib__loop_fd(struct snib_client *c);
 int64_t snib__loop_timeout_ms(struct snib_client *c);
 int snib__loop_process(struct snib_client *c);
 
+/* The error of a call on a client that is being closed, or that has no memory. */
+int snib__closed(struct snib_error *err);
+int snib__no_memory(struct snib_error *err);
+
+/* async.c: the frame of every asynchronous call. Both under the client's lock, in one stretch. */
+/* Makes the record; what is asked for is then begun with its `wait`, and snib__async_begun() is told how that went. */
+int snib__async_new_call(struct snib_client *c, const struct snib__then *then, struct snib__async **ret,
+                         struct snib_error *err);
+int snib__async_begun(struct snib_client *c, struct snib__async *a, int result);
+
 /* hold.c */
-int snib__acquire(struct snib_lock *lock, struct snib__patience patience, struct snib_grant **ret_grant,
-                  struct snib_lock_info *ret_holder, struct snib_error *err);
-int snib__acquire_async(struct snib_lock *lock, struct snib__patience patience, snib_acquired_callback *acquired,
-                        void *arg, struct snib_error *err);
+/* ret_grant: NULL for what is momentary. ret_info: of a result of 0, and of what is momentary; may be NULL. */
+int snib__acquire(struct snib_lock *lock, const struct snib__want *want, struct snib_grant **ret_grant,
+                  struct snib_lock_info *ret_info, struct snib_error *err);
+int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, const struct snib__then *then,
+                        struct snib_error *err);
+/* The owner in whose name the calling thread would acquire: its memory lives as long as the handle, or the thread. */
+struct snib__name snib__owner_of(const struct snib_lock *lock);
 int snib__release(struct snib_grant *g, struct snib_error *err);
-int snib__release_async(struct snib_grant *g, snib_done_callback *done, void *arg, struct snib_error *err);
+int snib__release_async(struct snib_grant *g, const struct snib__then *then, struct snib_error *err);
 int snib__release_mine(struct snib_lock *lock, struct snib_error *err);
 int snib__renew(struct snib_grant *g, struct snib_error *err);
 int snib__cancel(struct snib_lock *lock);
@@ -53,18 +75,35 @@ int snib__grant_depth(struct snib_grant *g);
 int snib__grant_loss(struct snib_grant *g);
 
 /* ask.c */
-int snib__force(struct snib_lock *lock, struct snib_error *err);
-int snib__query(struct snib_lock *lock, struct snib_lock_info *ret_info, struct snib_error *err);
-int snib__query_async(struct snib_lock *lock, snib_info_callback *done, void *arg, struct snib_error *err);
+/* A request that waits for nobody: QUERY, FORCE, SET to DELETE, RELEASE and RENEW of permits by id. `op` says the verb
+ * and what it needs of n, if_exists, lease_ms, ttl_ms, expected, data and permits; all else is filled in here. Answers
+ * as struct snib__ask does, DRAIN always 1. What is asked for is copied. */
+struct snib__asked {
+        struct snib__reply reply;    /* without data */
+        struct snib_lock_info *info; /* may be NULL */
+        struct snib_value *value;    /* of a register's QUERY, the caller's from then on; may be NULL */
+};
+int snib__ask(struct snib_lock *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err);
+int snib__ask_async(struct snib_lock *object, const struct snib__op *op, const struct snib__then *then,
+                    struct snib_error *err);
+/* Nothing happens for `length`: 0, or an error (the client was closed). */
+int snib__pause(struct snib_client *c, snib__ns length, struct snib_error *err);
+int snib__pause_async(struct snib_client *c, snib__ns length, snib_done_callback *done, void *arg,
+                      struct snib_error *err);
+/* A random number in [0, below), for back-off. */
+int64_t snib__random_below(struct snib_client *c, int64_t below);
 int64_t snib__list(struct snib_client *c, snib_list_callback *each, void *arg, struct snib_error *err);
 /* `r` as the public struct; `owner` is whose view it is. Under the lock. */
 void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib__name owner,
                      const struct snib__reply *r, struct snib_lock_info *ret);
+/* Core answered. Under the lock. */
+void snib__question_answered(struct snib_client *c, struct snib__question *q);
 
 /* fault.c */
-/* The error of a failed call about a lock: its own text, or a general one for the code. */
-int snib__fault_error(struct snib_error *err, int code, const struct snib__fault *fault, const char *about);
-/* The name as `about`: cut with "..." if it is long. */
-void snib__about_set(char about[SNIB__ABOUT_MAX], struct snib__name name);
+/* The error of a failed call: its own text, or a general one for the code. */
+int snib__fault_error(struct snib_error *err, int code, const struct snib__fault *fault,
+                      const struct snib__about *about);
+/* The name is cut with "..." if it is long. */
+void snib__about_set(struct snib__about *about, int kind, struct snib__name name);
 
 #endif

@@ -329,7 +329,7 @@ static void options_of_other_versions(void **state)
         o = (struct snib_lock_options){.size = offsetof(struct snib_lock_options, lease_ms), .lease_ms = -5};
         assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), 0);
         snib_lock_free(l);
-        for (int kind = -1; kind <= 3; kind += 4) {
+        for (int kind = -1; kind <= SNIB_LOCK_SPIN + 1; kind += SNIB_LOCK_SPIN + 2) {
                 o = (struct snib_lock_options){SNIB_LOCK_OPTIONS_INIT, .kind = kind};
                 assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_EINVAL);
                 assert_non_null(strstr(err.text, "kind"));

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * snib/latch.h: checks numbers and says which request a call is. A blocking call and its asynchronous twin share the
+ * making of the request. Any thread.
+ */
+
+#include "api/internal.h"
+
+struct snib_latch {
+        struct snib_lock object;
+};
+
+static struct snib_lock *object_of(snib_latch *latch)
+{
+        return latch ? &latch->object : NULL;
+}
+
+static int check(snib_latch *latch, struct snib_error *err)
+{
+        return snib__object_check(object_of(latch), "latch", err);
+}
+
+int snib_latch_new(snib_client *client, const char *name, size_t name_len, snib_latch **ret_latch,
+                   struct snib_error *err)
+{
+        struct snib_lock_options o = {.name_len = name_len};
+        struct snib_lock *object;
+        int r = ret_latch ? snib__object_new(&object, client, name, SNIB_KIND_LATCH, &o, err)
+                          : snib__null("ret_latch", err);
+
+        if (r == 0)
+                *ret_latch = snib__container(object, struct snib_latch, object);
+        return r;
+}
+
+void snib_latch_free(snib_latch *latch)
+{
+        snib__object_free(object_of(latch));
+}
+
+static int prepare_await(snib_latch *latch, int64_t wait_ms, struct snib__want *ret, struct snib_error *err)
+{
+        int r = check(latch, err);
+
+        return r < 0 ? r : snib__patience_check(wait_ms, &ret->patience, err);
+}
+
+int snib_latch_await(snib_latch *latch, int64_t wait_ms, struct snib_error *err)
+{
+        struct snib__want want = {0};
+        int r = prepare_await(latch, wait_ms, &want, err);
+
+        return r < 0 ? r : snib__acquire(&latch->object, &want, NULL, NULL, err);
+}
+
+int snib_latch_await_async(snib_latch *latch, int64_t wait_ms, snib_done_callback *done, void *arg,
+                           struct snib_error *err)
+{
+        struct snib__then then = {.done = done, .arg = arg};
+        struct snib__want want = {0};
+        int r = prepare_await(latch, wait_ms, &want, err);
+
+        if (r == 0 && !done)
+                r = snib__null("done", err);
+        return r < 0 ? r : snib__acquire_async(&latch->object, &want, &then, err);
+}
+
+int snib_latch_cancel(snib_latch *latch)
+{
+        return snib__object_cancel(object_of(latch));
+}
+
+static int prepare(snib_latch *latch, enum snib__verb verb, int64_t n, const char *what, struct snib__op *ret,
+                   struct snib_error *err)
+{
+        int r = check(latch, err);
+
+        if (r == 0 && what)
+                r = snib__number_check(n, 1, SNIB_PERMITS_MAX, what, err);
+        *ret = (struct snib__op){.verb = verb, .n = verb == SNIB__ADD ? -n : n};
+        return r;
+}
+
+static int ask(snib_latch *latch, enum snib__verb verb, int64_t n, const char *what, int64_t *ret_value,
+               struct snib_error *err)
+{
+        struct snib__op op;
+        int r = prepare(latch, verb, n, what, &op, err);
+
+        return r < 0 ? r : snib__count(&latch->object, &op, ret_value, err);
+}
+
+/* A request, its number if it has one (`what` names the argument), and whom to tell. */
+static int ask_async(snib_latch *latch, enum snib__verb verb, int64_t n, const char *what, snib_value_callback *done,
+                     void *arg, struct snib_error *err)
+{
+        struct snib__op op;
+        int r = prepare(latch, verb, n, what, &op, err);
+
+        return r < 0 ? r : snib__count_async(&latch->object, &op, done, arg, err);
+}
+
+int snib_latch_set(snib_latch *latch, int64_t count, struct snib_error *err)
+{
+        return ask(latch, SNIB__SET, count, "count", NULL, err);
+}
+
+int snib_latch_count_down(snib_latch *latch, int64_t by, int64_t *ret_left, struct snib_error *err)
+{
+        return ask(latch, SNIB__ADD, by, "by", ret_left, err);
+}
+
+int snib_latch_query(snib_latch *latch, int64_t *ret_count, struct snib_error *err)
+{
+        return ret_count ? ask(latch, SNIB__QUERY, 0, NULL, ret_count, err) : snib__null("ret_count", err);
+}
+
+int snib_latch_delete(snib_latch *latch, struct snib_error *err)
+{
+        return ask(latch, SNIB__DELETE, 0, NULL, NULL, err);
+}
+
+int snib_latch_set_async(snib_latch *latch, int64_t count, snib_value_callback *done, void *arg, struct snib_error *err)
+{
+        return ask_async(latch, SNIB__SET, count, "count", done, arg, err);
+}
+
+int snib_latch_count_down_async(snib_latch *latch, int64_t by, snib_value_callback *done, void *arg,
+                                struct snib_error *err)
+{
+        return ask_async(latch, SNIB__ADD, by, "by", done, arg, err);
+}
+
+int snib_latch_query_async(snib_latch *latch, snib_value_callback *done, void *arg, struct snib_error *err)
+{
+        return ask_async(latch, SNIB__QUERY, 0, NULL, done, arg, err);
+}
+
+int snib_latch_delete_async(snib_latch *latch, snib_value_callback *done, void *arg, struct snib_error *err)
+{
+        return ask_async(latch, SNIB__DELETE, 0, NULL, done, arg, err);
+}
