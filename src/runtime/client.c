@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "runtime/part.h"
 #include "runtime/runtime.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -163,6 +164,19 @@ static int descriptors_open(struct snib_client *c, struct snib_error *err)
         return r < 0 ? snib__error_errno(err, SNIB_ESYSTEM, -r, "epoll_ctl") : 0;
 }
 
+/* What of a URL says where: the same for all who write it alike, whoever they are and however long they wait. */
+static char *place_of(const struct snib__url *url)
+{
+        char text[sizeof(url->scheme) + sizeof(url->host) + sizeof(url->path) + SNIB__URL_PART_MAX + 32];
+        const char *db = "";
+
+        for (int i = 0; i < url->options; i++)
+                if (!strcmp(url->option[i].key, "db"))
+                        db = url->option[i].value;
+        (void)snprintf(text, sizeof(text), "%s://%s:%d%s?%s", url->scheme, url->host, url->port, url->path, db);
+        return snib__copy(text, strlen(text));
+}
+
 static int engine_open(struct snib_client *c, const struct snib__client_config *config, int64_t *ret_timeout_ms,
                        struct snib_error *err)
 {
@@ -173,8 +187,11 @@ static int engine_open(struct snib_client *c, const struct snib__client_config *
 
         if (r < 0)
                 return r;
+        c->place = place_of(&url);
+        if (!c->place)
+                r = snib__error(err, SNIB_ENOMEM, "no memory for a client");
         ops = snib__engine_find(url.scheme);
-        if (!ops)
+        if (r == 0 && !ops)
                 r = snib__error(
                     err, SNIB_EURL,
                     "the scheme \"%s\" of the URL is unknown; this build has local:, redis://, redis+unix:// "
@@ -243,6 +260,7 @@ static void client_init(struct snib_client *c, const struct snib__client_config 
         c->wake_fd = c->epoll = c->keeper.wake_fd = c->keeper.timer_fd = -1;
         c->keeper.always = config->threads == SNIB_THREADS_IO;
         snib__baton_init(&c->baton);
+        snib__list_init(&c->parts);
         snib__list_init(&c->grants);
         snib__list_init(&c->questions);
         snib__list_init(&c->listings);
@@ -266,6 +284,7 @@ static struct snib_client *client_free(struct snib_client *c)
         snib__os_close(&c->keeper.timer_fd);
         if (!atomic_load(&c->inert))
                 (void)pthread_mutex_destroy(&c->lock);
+        free(c->place);
         free(c);
         return NULL;
 }
@@ -330,6 +349,7 @@ static void drain(struct snib_client *c)
         w.done = snib__list_empty(&c->core.holds);
         snib__drive_wait(c, &w);
         c->closer = NULL;
+        snib__parts_closed(c);
         snib__drive_settle(c);
         snib__client_unlock(c);
         while (atomic_load(&c->inside) > 0)

@@ -49,8 +49,10 @@ struct snib__wait {
         _Atomic uint32_t word; /* 0: stay asleep */
         bool asleep;
         bool done;
-        snib__ns deadline;           /* of waits that core does not end: opening, closing. Otherwise SNIB__NEVER */
-        struct snib__event *event;   /* asynchronous: queued when done. NULL: wake the thread */
+        snib__ns deadline;         /* of waits that core does not end: opening, closing. Otherwise SNIB__NEVER */
+        struct snib__event *event; /* asynchronous: queued when done. NULL: wake the thread */
+        /* Of a part, in place of both: see part.h. */
+        void (*ended)(struct snib_client *c, struct snib__wait *w);
         struct snib__list of_lock;   /* in snib_lock.waits */
         struct snib_grant *grant;    /* what the call is about: core forgets it with the answer */
         struct snib_lock_info *info; /* where to say what was found, when the answer comes; NULL: not wanted */
@@ -124,9 +126,10 @@ struct snib_grant {
         snib_loss_callback *lost;
         void *lost_arg;
         struct snib__event event;
-        bool due;         /* the loss callback is queued, or was taken from the queue and has not begun */
-        bool in_callback; /* the record is not to be used again before the callback returned */
-        bool freed;       /* core is done with it */
+        bool due;                    /* the loss callback is queued, or was taken from the queue and has not begun */
+        bool in_callback;            /* the record is not to be used again before the callback returned */
+        bool freed;                  /* core is done with it */
+        struct snib__list followers; /* parts of multilocks that hold it */
 };
 
 /* The handle of every noun: a name, as what kind it is used, and how. The other public structs contain it. */
@@ -182,6 +185,7 @@ struct snib_client {
         snib__ns timeout;
         snib__ns lease;
         char uuid[37];
+        char *place; /* the URL without what does not say where: user, password, time-outs */
         struct snib__who who;
         void (*trace)(void *arg, const char *line);
         void *trace_arg;
@@ -195,6 +199,8 @@ struct snib_client {
         uint64_t listing_number;
         int background; /* asynchronous calls and listings without an answer: somebody must drive */
         struct snib__wait *opener, *closer;
+        struct snib__list parts; /* of multilocks: they are told of the close */
+        snib__ns silent_since;   /* while requests are under way: since when no reply has come */
         struct snib__fault link_fault;
 
         struct snib__baton baton;

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "runtime/part.h"
 #include "runtime/runtime.h"
 #include <string.h>
 
@@ -33,7 +34,10 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
                 return;
         w->done = true;
         snib__list_remove(&w->of_lock);
-        if (w->event) {
+        if (w->ended) {
+                c->background--;
+                w->ended(c, w);
+        } else if (w->event) {
                 c->background--;
                 snib__dispatch_queue(c, w->event);
         } else {
@@ -50,6 +54,7 @@ static void lost(struct snib_client *c, struct snib_grant *g)
                 g->due = true;
                 snib__dispatch_queue(c, &g->event);
         }
+        snib__parts_lost(g);
 }
 
 static void answered(struct snib_client *c, struct snib__call *call)
@@ -70,11 +75,14 @@ static void submit(struct snib_client *c, const struct snib__effect *e, snib__ns
         struct snib__tag tag = {.cookie = e->cookie, .attempt = e->attempt};
 
         tag.object = e->ask ? tag_object(e->ask, TAG_ASK) : tag_object(e->hold, TAG_HOLD);
+        if (!c->silent_since)
+                c->silent_since = now;
         c->engine->ops->submit(c->engine, tag, &e->op, now);
 }
 
 static void freed(struct snib_client *c, struct snib_grant *g)
 {
+        snib__parts_freed(g);
         snib__grant_free(g);
         if (c->closer && snib__list_empty(&c->core.holds))
                 snib__wait_finish(c, c->closer);
@@ -111,6 +119,8 @@ void snib__effects_run(struct snib_client *c, snib__ns now)
                         break;
                 }
         }
+        if (c->core.outstanding == 0)
+                c->silent_since = 0;
 }
 
 static void listed(struct snib__inventory *l, const struct snib__note *n)
@@ -145,6 +155,7 @@ static void reply(struct snib_client *c, const struct snib__note *n, snib__ns no
         void *record = tag_record(n->tag, &kind);
         struct snib__inventory *l = record;
 
+        c->silent_since = now;
         if (kind == TAG_HOLD)
                 snib__core_reply_hold(&c->core, record, n->tag.cookie, n->tag.attempt, &n->reply, now);
         else if (kind == TAG_ASK)

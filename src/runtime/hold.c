@@ -409,3 +409,16 @@ int snib__grant_loss(struct snib_grant *g)
         snib__client_unlock(g->client);
         return loss;
 }
+
+int snib__acquire_start(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,
+                        struct snib_error *err)
+{
+        call_set_acquire(w, &want->patience);
+        return acquire_begin(lock, want, w, err);
+}
+
+int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err)
+{
+        call_set(w, SNIB__CALL_RELEASE, snib__after(snib__os_now(), patience));
+        return release_begin(g, w, err);
+}

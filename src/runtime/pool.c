@@ -119,6 +119,7 @@ struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock
         }
         hold_fill(g, lock, anonymous);
         g->token = 0;
+        snib__list_init(&g->followers);
         g->lost = NULL;
         g->freed = false;
         return g;

@@ -63,6 +63,10 @@ int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, c
 struct snib__name snib__owner_of(const struct snib_lock *lock);
 int snib__release(struct snib_grant *g, struct snib_error *err);
 int snib__release_async(struct snib_grant *g, const struct snib__then *then, struct snib_error *err);
+/* Both only begin the call of `w`, under the client's lock: 0, or an error and nothing was done. */
+int snib__acquire_start(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,
+                        struct snib_error *err);
+int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err);
 int snib__release_mine(struct snib_lock *lock, struct snib_error *err);
 int snib__renew(struct snib_grant *g, struct snib_error *err);
 int snib__cancel(struct snib_lock *lock);

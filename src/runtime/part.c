@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The members of a multilock, each at its client: see part.h. Not what a multilock makes of them (api/multi_*.c), and
+ * not another way of waiting: the calls are core's, begun by hold.c as everybody's.
+ *
+ * A call's end is told by the one who noticed it, under the client's lock, instead of through the dispatcher: a
+ * multilock may be acquired by a blocking call within a callback, when the dispatcher cannot run.
+ */
+
+#include "runtime/part.h"
+#include "base/error.h"
+
+static struct snib__part *of_wait(struct snib__wait *w)
+{
+        return snib__container(w, struct snib__part, wait);
+}
+
+/* As snib__client_leave(), but runs no callbacks: the caller holds a lock of its own. Who drives the client runs them.
+ */
+static void leave(struct snib_client *c)
+{
+        snib__drive_settle(c);
+        snib__client_unlock(c);
+        (void)atomic_fetch_sub(&c->inside, 1);
+}
+
+static void run(struct snib_client *c, struct snib__event *event)
+{
+        struct snib__part *p = snib__container(event, struct snib__part, event);
+
+        (void)c;
+        p->told->run(p);
+}
+
+int snib__part_attach(struct snib__part *p, struct snib_client *c, struct snib_error *err)
+{
+        int r;
+
+        snib__client_lock(c);
+        r = c->closing ? snib__closed(err) : snib__dispatch_start(c, err);
+        if (r == 0) {
+                p->client = c;
+                p->event.run = run;
+                snib__list_append(&c->parts, &p->of_client);
+        }
+        snib__client_unlock(c);
+        return r;
+}
+
+void snib__part_detach(struct snib__part *p)
+{
+        struct snib_client *c = p->client;
+
+        if (!c)
+                return;
+        snib__client_lock(c);
+        snib__list_remove(&p->of_grant);
+        snib__list_remove(&p->of_client);
+        p->client = NULL;
+        snib__client_unlock(c);
+}
+
+static void ended(struct snib_client *c, struct snib__wait *w)
+{
+        struct snib__part *p = of_wait(w);
+        struct snib_grant *g = w->grant;
+        bool acquired = w->call.kind == SNIB__CALL_ACQUIRE && w->call.result == 1;
+
+        (void)c;
+        p->result = w->call.result;
+        if (p->result < 0)
+                (void)snib__fault_error(&p->err, p->result, &w->call.fault, &w->about);
+        if (acquired) {
+                p->grant = g;
+                p->gone = false;
+                snib__list_append(&g->followers, &p->of_grant);
+        }
+        /* Its loss was told before there was anybody to tell. */
+        if (acquired && g->hold.state == SNIB__LOST && !g->hold.lost_pending)
+                p->told->lost(p, g->hold.loss);
+        p->told->ended(p);
+}
+
+/* The frame of both calls. */
+static int begun(struct snib__part *p, int r)
+{
+        if (r < 0)
+                p->client->background--;
+        else
+                snib__drive_step(p->client);
+        return r;
+}
+
+static void begin(struct snib__part *p)
+{
+        p->err = (struct snib_error)SNIB_ERROR_INIT;
+        p->wait = (struct snib__wait){.ended = ended};
+        p->client->background++;
+}
+
+int snib__part_acquire(struct snib__part *p, struct snib_lock *lock, const struct snib__want *want,
+                       struct snib_error *err)
+{
+        struct snib_client *c = p->client;
+        int r;
+
+        snib__client_enter(c);
+        begin(p);
+        r = begun(p, snib__acquire_start(lock, want, &p->wait, err));
+        leave(c);
+        return r;
+}
+
+int snib__part_release(struct snib__part *p, snib__ns patience, struct snib_error *err)
+{
+        struct snib_client *c = p->client;
+        int r;
+
+        snib__client_enter(c);
+        snib__list_remove(&p->of_grant);
+        if (p->gone) {
+                r = snib__error(err, SNIB_ENOTOWNER, "it was released by another call; release the whole, once");
+        } else {
+                begin(p);
+                r = begun(p, snib__release_start(p->grant, snib__min(patience, c->timeout), &p->wait, err));
+        }
+        p->grant = NULL;
+        leave(c);
+        return r;
+}
+
+void snib__part_cancel(struct snib__part *p)
+{
+        struct snib_client *c = p->client;
+
+        snib__client_enter(c);
+        if (!p->wait.done)
+                snib__core_cancel(&c->core, &p->wait.call, SNIB_ECANCELLED, snib__os_now());
+        snib__drive_step(c);
+        leave(c);
+}
+
+void snib__part_let_go(struct snib__part *p)
+{
+        struct snib_client *c = p->client;
+
+        snib__client_lock(c);
+        snib__list_remove(&p->wait.of_lock);
+        snib__client_unlock(c);
+}
+
+bool snib__part_post(struct snib__part *p)
+{
+        if (snib__list_linked(&p->event.link))
+                return false;
+        snib__dispatch_queue(p->client, &p->event);
+        return true;
+}
+
+bool snib__part_post_locked(struct snib__part *p)
+{
+        struct snib_client *c = p->client;
+        bool posted;
+
+        snib__client_lock(c);
+        posted = snib__part_post(p);
+        snib__drive_settle(c);
+        snib__client_unlock(c);
+        return posted;
+}
+
+bool snib__part_pin(struct snib__part *p)
+{
+        struct snib_client *c = p->client;
+        bool alive;
+
+        snib__client_lock(c);
+        alive = !c->closing;
+        if (alive)
+                (void)atomic_fetch_add(&c->inside, 1);
+        snib__client_unlock(c);
+        return alive;
+}
+
+void snib__part_unpin(struct snib_client *c)
+{
+        (void)atomic_fetch_sub(&c->inside, 1);
+}
+
+snib__ns snib__part_silence(struct snib__part *p)
+{
+        struct snib_client *c = p->client;
+        snib__ns silence;
+
+        snib__client_lock(c);
+        silence = c->core.outstanding > 0 && c->silent_since ? snib__os_now() - c->silent_since : 0;
+        snib__client_unlock(c);
+        return silence;
+}
+
+void snib__parts_lost(struct snib_grant *g)
+{
+        snib__list_each (it, &g->followers) {
+                struct snib__part *p = snib__container(it, struct snib__part, of_grant);
+
+                p->told->lost(p, g->hold.loss);
+        }
+}
+
+void snib__parts_freed(struct snib_grant *g)
+{
+        struct snib__list *it;
+
+        while ((it = snib__list_take(&g->followers))) {
+                struct snib__part *p = snib__container(it, struct snib__part, of_grant);
+
+                p->gone = true;
+                p->told->lost(p, SNIB_LOSS_GONE);
+        }
+}
+
+void snib__parts_closed(struct snib_client *c)
+{
+        struct snib__list *it;
+
+        while ((it = snib__list_take(&c->parts))) {
+                struct snib__part *p = snib__container(it, struct snib__part, of_client);
+
+                if (p->wait.ended && !p->wait.done) {
+                        snib__core_cancel(&c->core, &p->wait.call, SNIB_ECLOSED, snib__os_now());
+                        snib__effects_run(c, snib__os_now());
+                }
+                snib__list_remove(&p->of_grant);
+                p->gone = true;
+                p->told->closed(p);
+        }
+}
