@@ -267,8 +267,10 @@ static void describe(const struct snib__step *s, struct snib__reply *reply)
         reply->holders = seats ? (int64_t)r->held : -1;
         reply->limit = family == SNIB__FAMILY_PERMITS && r->exists ? r->value : -1;
         reply->value = snib__number_value(r, family);
-        reply->data = r->data;
-        reply->data_length = r->data_length;
+        if (reply->status == SNIB__INFO) {
+                reply->data = r->data;
+                reply->data_length = r->data_length;
+        }
         reply->token = h ? h->token : r->version;
         if (s->op->verb == SNIB__OBSERVE)
                 reply->token = snib__record_state(r, s->op->kind);

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "engine/mem/mem.h"
 #include "engine/mem/space.h"
-#include "model/lock.h"
+#include "model/record.h"
 #include "unit.h"
 #include <poll.h>
 #include <pthread.h>
@@ -202,7 +202,7 @@ static void expiry_is_seen_by_a_waiting_client(void **state)
         ops->close(b);
 }
 
-/* b sleeps until the end of a long lease; the hold that follows ends sooner, and its client may be stuck. */
+/* b sleeps until its place must be renewed; the hold that follows ends sooner, and its client may be stuck. */
 static void earlier_end_wakes_who_sleeps_too_long(void **state)
 {
         struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b'),
@@ -210,9 +210,9 @@ static void earlier_end_wakes_who_sleeps_too_long(void **state)
 
         (void)state;
         (void)ask(a, SNIB__ACQUIRE, "n", id_of('a', 1), 60000, 0);
-        (void)ask(c, SNIB__ACQUIRE, "n", id_of('c', 1), 60000, 0);
+        (void)ask(c, SNIB__ACQUIRE, "n", id_of('c', 1), 3000, 0);
         (void)ask(b, SNIB__ACQUIRE, "n", id_of('b', 1), 60000, 0);
-        assert_true(due(b, 0) == 60000 * MS);
+        assert_true(due(b, 0) == SNIB__WAITER_LEASE_MS * MS);
 
         struct snib__interest before;
 
@@ -224,11 +224,11 @@ static void earlier_end_wakes_who_sleeps_too_long(void **state)
         assert_int_equal(poll(&p, 1, 0), 1);
         ops->process(b, NULL, MS);
         expect_nothing(b);
-        assert_true(due(b, MS) == (1 + SNIB__CLAIM_MS) * MS);
-        ops->process(b, NULL, 4000 * MS);
-        assert_int_equal(ask(b, SNIB__ACQUIRE, "n", id_of('b', 1), 60000, 4000 * MS).status,
+        assert_true(due(b, MS) == 3001 * MS);
+        ops->process(b, NULL, 2500 * MS);
+        assert_int_equal(ask(b, SNIB__ACQUIRE, "n", id_of('b', 1), 60000, 2500 * MS).status,
                          SNIB__BUSY); /* it is still there */
-        ops->process(b, NULL, due(b, 4000 * MS));
+        ops->process(b, NULL, due(b, 2500 * MS));
         (void)expect(b, SNIB__NOTE_GRANTED);
         ops->close(a);
         ops->close(b);

@@ -5,13 +5,13 @@
  * threads. Not a store: nothing outlives the last client of a namespace.
  *
  * submit() does all the work and leaves a note; process() hands notes out. What concerns a client other than the caller
- * (its waiter was granted the lock, its hold was ended) is left in that client's queue, and its descriptor wakes it.
- * The holder's lease may end while others wait: every client is due at the first such end in its namespace, and whoever
- * comes first does it for all.
+ * (its waiter may go on, its hold was ended) is left in that client's queue, and its descriptor wakes it. A lease may
+ * end while others wait: every client is due at the first such end in its namespace, and whoever comes first does it
+ * for all.
  *
  * Thread class of engine.h: one thread at a time per client; clients of one namespace on different threads meet under
- * the mutex of space.c, which guards `pending`, `armed` and the namespace. Everything else belongs to the thread that
- * calls.
+ * the mutex of space.c, which guards `pending`, `armed`, `tells` and the namespace. Everything else belongs to the
+ * thread that calls.
  *
  * A forked child's copy is inert: `inert` is looked at before the mutex, which some thread of the parent may have had
  * at the fork.
@@ -34,9 +34,13 @@
 /* Requests that may fail for want of memory between two calls of process(). More than that ends the program. */
 #define REFUSED_MAX 256
 
+/* Whom one call of the model tells: at most all who wait and all who held. */
+static struct snib__tell tells[SNIB__WAITERS_MAX + SNIB__SEATS_MAX];
+
 struct entry {
         struct snib__list link;
         struct snib__note note;
+        void *data; /* copy of note.reply.data, whose register another client may change */
         char name[];
 };
 
@@ -90,8 +94,16 @@ static struct entry *entry_plain(struct client *c, enum snib__note_kind kind)
         return n;
 }
 
+static void entry_free(struct entry *n)
+{
+        free(n->data);
+        free(n);
+}
+
 static void entry_done(struct client *c, struct entry *n)
 {
+        free(n->data);
+        n->data = NULL;
         if (n->note.name.length || c->spare_count == SPARES_MAX) {
                 free(n);
                 return;
@@ -103,7 +115,7 @@ static void entry_done(struct client *c, struct entry *n)
 static void entries_free(struct snib__list *list)
 {
         for (struct snib__list *it; (it = snib__list_take(list));)
-                free(snib__container(it, struct entry, link));
+                entry_free(snib__container(it, struct entry, link));
 }
 
 static void wake(struct client *c)
@@ -138,24 +150,24 @@ static struct client *owner_of(const struct snib__mem_space *s, const struct sni
 
 /* Leaves a note about an id with the client it belongs to, if it still is there. Without memory the note is lost, which
  * costs a waiter the time to its next ACQUIRE and a holder the time to its next RENEW. */
-static void tell(struct client *from, enum snib__note_kind kind, const struct snib__mem_record *r,
-                 const struct snib__id *id)
+static void tell(struct client *from, const struct snib__mem_record *r, const struct snib__tell *news)
 {
-        struct client *to = snib__id_set(id) ? owner_of(from->space, id) : NULL;
+        enum snib__note_kind kind = news->kind == SNIB__TELL_GRANTED ? SNIB__NOTE_GRANTED : SNIB__NOTE_ENDED;
+        struct client *to = owner_of(from->space, &news->id);
         struct entry *n = to ? entry_new(kind, r->name) : NULL;
 
         if (!n)
                 return;
-        n->note.id = *id;
+        n->note.id = news->id;
         snib__list_append(&to->pending, &n->link);
         if (to != from)
                 wake(to);
 }
 
-/* Whoever sleeps beyond the end of the hold that others wait for. */
+/* Whoever sleeps beyond an end that others wait for. */
 static void rearm(struct client *from, const struct snib__mem_record *r)
 {
-        if (r->lock.queued == 0)
+        if (r->record.queued == 0)
                 return;
         snib__list_each (it, &from->space->clients) {
                 struct client *c = snib__container(it, struct client, link);
@@ -167,33 +179,42 @@ static void rearm(struct client *from, const struct snib__mem_record *r)
         }
 }
 
-/* After a call of the model: passes on what changed. */
-static void publish(struct client *c, struct snib__mem_record *r, const struct snib__lock_change *change)
+static struct snib__change fresh_change(void)
 {
-        tell(c, SNIB__NOTE_ENDED, r, &change->ended);
-        tell(c, SNIB__NOTE_GRANTED, r, &change->granted);
-        if (!change->holder && !change->queue && snib__tree_linked(&r->by_due))
+        return (struct snib__change){.tell = tells, .tell_room = sizeof(tells) / sizeof(tells[0])};
+}
+
+/* After a call of the model: passes on what changed. */
+static void publish(struct client *c, struct snib__mem_record *r, const struct snib__change *change)
+{
+        bool changed = change->record || change->holders || change->queue || change->dones;
+
+        for (size_t i = 0; i < change->tells; i++)
+                tell(c, r, &change->tell[i]);
+        if (!changed && (snib__tree_linked(&r->by_due) || snib__list_linked(&r->idle)))
                 return;
 
-        bool is_held = snib__id_set(&r->lock.holder.id);
+        bool idle = snib__record_idle(&r->record);
 
         snib__mem_record_settle(c->space, r);
-        if (is_held)
+        if (!idle)
                 rearm(c, r);
 }
 
-/* Ends holds whose lease is over, which the model does before anything else. */
+/* A question about anything changes only what is over, which the model ends before all else. */
+static const struct snib__op question = {.verb = SNIB__QUERY, .kind = SNIB_KIND_ANY};
+
+/* Ends what is over. */
 static void expire(struct client *c, snib__ns now)
 {
-        static const struct snib__op query = {.verb = SNIB__QUERY};
         struct snib__clock clock = snib__mem_space_clock(c->space, now);
         struct snib__mem_record *r;
 
-        while ((r = snib__mem_space_first_due(c->space)) && r->lock.holder.expires_ms <= clock.lease_ms) {
+        while ((r = snib__mem_space_first_due(c->space)) && r->due <= clock.lease_ms * SNIB__MS) {
+                struct snib__change change = fresh_change();
                 struct snib__reply reply;
-                struct snib__lock_change change;
 
-                snib__lock_apply(&r->lock, &query, clock, &reply, &change);
+                (void)snib__mem_record_apply(r, &question, clock, &reply, &change);
                 publish(c, r, &change);
         }
 }
@@ -205,21 +226,29 @@ static void fail(struct snib__reply *reply, int error, const char *text)
             .status = SNIB__FAILED, .error = error, .error_text = text, .left_ms = -1, .waiters = -1};
 }
 
-static void execute(struct client *c, const struct snib__op *op, snib__ns now, struct snib__reply *reply)
+/* A reply outlives the mutex, and the register it shows may not. */
+static bool keep_data(struct entry *n)
+{
+        struct snib__reply *reply = &n->note.reply;
+
+        if (reply->data_length == 0)
+                return true;
+        n->data = snib__copy(reply->data, reply->data_length);
+        reply->data = n->data;
+        return n->data != NULL;
+}
+
+static void execute(struct client *c, const struct snib__op *op, snib__ns now, struct entry *n)
 {
         struct snib__mem_record *r = snib__mem_record_get(c->space, op->name);
-        struct snib__lock_change change;
+        struct snib__clock clock = snib__mem_space_clock(c->space, now);
+        struct snib__change change = fresh_change();
+        bool done = r && snib__mem_record_room(r, op) && snib__mem_record_apply(r, op, clock, &n->note.reply, &change);
 
-        if (!r) {
-                fail(reply, SNIB_ENOMEM, "out of memory");
-                return;
-        }
-        if (op->verb == SNIB__ACQUIRE && op->enqueue && snib__id_set(&r->lock.holder.id) && !snib__mem_record_room(r)) {
-                fail(reply, SNIB_ENOMEM, "out of memory");
-                return;
-        }
-        snib__lock_apply(&r->lock, op, snib__mem_space_clock(c->space, now), reply, &change);
-        publish(c, r, &change);
+        if (!done || !keep_data(n))
+                fail(&n->note.reply, SNIB_ENOMEM, "out of memory");
+        if (r)
+                publish(c, r, &change);
 }
 
 static void mem_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
@@ -234,7 +263,7 @@ static void mem_submit(struct snib__engine *e, struct snib__tag tag, const struc
 
         if (n) {
                 n->note.tag = tag;
-                execute(c, op, now, &n->note.reply);
+                execute(c, op, now, n);
                 snib__list_append(&c->pending, &n->link);
         } else {
                 snib__assert(c->refused_count < REFUSED_MAX);
@@ -243,23 +272,24 @@ static void mem_submit(struct snib__engine *e, struct snib__tag tag, const struc
         snib__mem_unlock();
 }
 
-/* Notes for all locks that are held: true, or false when memory ran out. */
+/* Notes for all that is held or exists: true, or false when memory ran out. */
 static bool list_held(struct client *c, struct snib__tag tag, struct snib__clock clock, struct snib__list *found)
 {
         for (struct snib__mem_record *r = NULL; (r = snib__mem_space_next(c->space, r));) {
-                static const struct snib__op query = {.verb = SNIB__QUERY};
-                struct snib__lock_change change;
+                struct snib__change change = fresh_change();
                 struct entry *n;
 
-                if (!snib__id_set(&r->lock.holder.id))
+                if (r->record.held == 0 && !r->record.exists)
                         continue;
                 n = entry_new(SNIB__NOTE_LISTED, r->name);
                 if (!n)
                         return false;
                 n->note.tag = tag;
-                snib__lock_apply(&r->lock, &query, clock, &n->note.reply, &change);
-                /* What is over was ended before, so there is nothing to pass on but waiters that are gone. */
-                snib__assert(!change.holder);
+                (void)snib__mem_record_apply(r, &question, clock, &n->note.reply, &change);
+                /* What is over was ended before, so there is nothing to pass on. */
+                snib__assert(!change.record && !change.holders && !change.queue);
+                n->note.reply.data = NULL; /* a list shows that there is a value, not which */
+                n->note.reply.data_length = 0;
                 snib__list_append(found, &n->link);
         }
         return true;
@@ -365,15 +395,19 @@ static bool mem_next(struct snib__engine *e, struct snib__note *ret)
 
 /* An id of this client that stands in the record, waiters first: a hold handed over to one that is to be buried next
  * would cost a token. */
-static bool find_own(const struct client *c, const struct snib__lock_record *l, struct snib__id *ret)
+static bool find_own(const struct client *c, const struct snib__record *r, struct snib__id *ret)
 {
-        *ret = l->holder.id;
-        for (size_t i = 0; i < l->queued; i++)
-                if (owns(c, &l->queue[i].seat.id)) {
-                        *ret = l->queue[i].seat.id;
-                        return true;
-                }
-        return owns(c, ret);
+        const struct snib__seat *found = NULL;
+
+        for (size_t i = 0; i < r->queued && !found; i++)
+                if (owns(c, &r->queue[i].seat.id))
+                        found = &r->queue[i].seat;
+        for (size_t i = 0; i < r->held && !found; i++)
+                if (owns(c, &r->holder[i].seat.id))
+                        found = &r->holder[i].seat;
+        if (found)
+                *ret = found->id;
+        return found != NULL;
 }
 
 /* The client is no more: what it holds goes to others, where it waits it does not. */
@@ -383,11 +417,11 @@ static void bury_all(struct client *c)
         struct snib__clock clock = snib__mem_space_clock(c->space, 0);
 
         for (struct snib__mem_record *r = NULL; (r = snib__mem_space_next(c->space, r));) {
-                struct snib__lock_change change;
+                struct snib__change change = fresh_change();
                 struct snib__id id;
 
-                while (find_own(c, &r->lock, &id)) {
-                        (void)snib__lock_bury(&r->lock, &id, clock, &change);
+                while (find_own(c, &r->record, &id)) {
+                        (void)snib__record_bury(&r->record, &id, clock, &change);
                         publish(c, r, &change);
                 }
         }
@@ -496,7 +530,9 @@ const struct snib__engine_ops snib__mem_engine = {
             .on_pause = "the whole process pauses, waiters too; holds whose lease ended meanwhile are lost",
             .on_partition = "there is no network",
             .on_failover = "there is no second store",
-            .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE,
+            .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE | SNIB_CAP_WRITER_IN_TURN |
+                    SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK | SNIB_CAP_SEMAPHORE |
+                    SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER,
         },
     .traits = SNIB__TRAIT_QUEUE,
     .schemes = mem_schemes,

@@ -3,10 +3,10 @@
 /*
  * Namespaces and records of the mem: engine. Not the engine: nothing here knows of requests, notes or descriptors.
  *
- * A record is in exactly one of two places: in `timers` while it is held, in `idle` while it is free. Free records are
- * kept, because the next acquire of the same name is likely, but not more than IDLE_MAX of them. What a freed record
- * knew, its last token, goes into one floor for the whole process, under which no new record starts; so tokens rise for
- * every name as long as the process lives, whatever the wall clock does.
+ * A record is in `timers` while something in it ends by time, and in `idle` while there is nothing in it. Idle records
+ * are kept, because the next acquire of the same name is likely, but not more than IDLE_MAX of them. What a freed
+ * record knew, its last token, goes into one floor for the whole process, under which no new record starts; so tokens
+ * rise for every name as long as the process lives, whatever the wall clock does.
  *
  * One mutex guards everything here and the clients' queues of notes. It is never held during a system call but the
  * write that wakes another client.
@@ -21,6 +21,8 @@
 #include <time.h>
 
 #define IDLE_MAX 256
+/* An idle record keeps its seats up to that many: a lock needs one, and big ones are seldom needed again. */
+#define IDLE_SEATS 8
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct snib__list spaces = {&spaces, &spaces};
@@ -87,14 +89,17 @@ struct snib__mem_space *snib__mem_space_ref(const char *name)
 
 static void record_free(struct snib__mem_space *s, struct snib__mem_record *r)
 {
-        if (r->lock.token > token_floor)
-                token_floor = r->lock.token;
+        if (r->record.token > token_floor)
+                token_floor = r->record.token;
         if (snib__list_linked(&r->idle))
                 s->idle_count--;
         snib__list_remove(&r->idle);
         snib__tree_remove(&s->timers, &r->by_due);
         snib__tree_remove(&s->records, &r->by_name);
-        free(r->lock.queue);
+        free(r->record.holder);
+        free(r->record.queue);
+        free(r->record.done);
+        free(r->value);
         free(r);
 }
 
@@ -125,34 +130,101 @@ struct snib__mem_record *snib__mem_record_get(struct snib__mem_space *s, struct 
                 return NULL;
         memcpy(r->bytes, name.bytes, name.length);
         r->name = (struct snib__name){r->bytes, name.length};
-        r->lock.token = token_floor;
+        r->record.token = token_floor;
         snib__tree_add(&s->records, &r->by_name);
         return r;
 }
 
-bool snib__mem_record_room(struct snib__mem_record *r)
+/* The array with room for `need`, `most` at most; NULL: out of memory, and it is what it was. */
+static void *widen(void *array, size_t *room, size_t need, size_t most, size_t size)
 {
-        struct snib__lock_record *l = &r->lock;
+        size_t wanted = need > *room * 2 ? need : *room * 2;
+        void *wider;
 
-        if (l->queued < l->room || l->room >= SNIB__WAITERS_MAX)
-                return true;
+        if (need <= *room || *room >= most)
+                return array;
+        if (wanted > most)
+                wanted = most;
+        wider = snib__grow(array, wanted * size);
+        if (wider)
+                *room = wanted;
+        return wider;
+}
 
-        size_t room = l->room ? l->room * 2 : 4;
+/* As many seats as the request and all who wait may take, now or when it is their turn: ACQUIRE alone adds to that. */
+static size_t seats(const struct snib__record *r, const struct snib__op *op)
+{
+        enum snib__family family = snib__family_of(op->kind);
+        bool permits = family == SNIB__FAMILY_PERMITS;
+        size_t n = r->held + (permits && op->n > 0 ? (size_t)op->n : 1);
 
-        if (room > SNIB__WAITERS_MAX)
-                room = SNIB__WAITERS_MAX;
+        if (op->verb != SNIB__ACQUIRE)
+                return 0;
+        if (family == SNIB__FAMILY_LOCK)
+                return 1;
+        for (size_t i = 0; i < r->queued; i++)
+                n += permits ? (size_t)r->queue[i].n : 1;
+        return n;
+}
 
-        struct snib__waiter *queue = snib__grow(l->queue, room * sizeof(*queue));
+bool snib__mem_record_room(struct snib__mem_record *m, const struct snib__op *op)
+{
+        struct snib__record *r = &m->record;
+        bool free_lock = op->verb == SNIB__ACQUIRE && snib__family_of(op->kind) == SNIB__FAMILY_LOCK && r->held == 0;
+        bool remembered = op->verb >= SNIB__SET || op->permits;
+        size_t need = seats(r, op);
+        void *p = NULL;
 
-        if (!queue)
-                return false;
-        l->queue = queue;
-        l->room = room;
+        if (need) {
+                p = widen(r->holder, &r->held_room, need, SNIB__SEATS_MAX, sizeof(*r->holder));
+                if (!p)
+                        return false;
+                r->holder = p;
+        }
+        if (op->enqueue && !free_lock) {
+                p = widen(r->queue, &r->queue_room, r->queued + 1, SNIB__WAITERS_MAX, sizeof(*r->queue));
+                if (!p)
+                        return false;
+                r->queue = p;
+        }
+        if (remembered) {
+                p = widen(r->done, &r->dones_room, r->dones + 1, SNIB__DONES_MAX, sizeof(*r->done));
+                if (!p)
+                        return false;
+                r->done = p;
+        }
+        return true;
+}
+
+bool snib__mem_record_apply(struct snib__mem_record *m, const struct snib__op *op, struct snib__clock clock,
+                            struct snib__reply *ret_reply, struct snib__change *ret_change)
+{
+        struct snib__op own = *op;
+        void *copy = NULL;
+
+        if (op->verb == SNIB__WRITE && op->data_length) {
+                copy = snib__copy(op->data, op->data_length);
+                if (!copy)
+                        return false;
+        }
+        own.data = copy;
+        snib__record_apply(&m->record, &own, clock, ret_reply, ret_change);
+        if (m->record.data != m->value) {
+                free(m->value);
+                m->value = m->record.data == copy ? copy : NULL;
+        }
+        if (m->value != copy)
+                free(copy);
         return true;
 }
 
 static void idle_add(struct snib__mem_space *s, struct snib__mem_record *r)
 {
+        if (r->record.held_room > IDLE_SEATS) {
+                free(r->record.holder);
+                r->record.holder = NULL;
+                r->record.held_room = 0;
+        }
         if (!snib__list_linked(&r->idle)) {
                 snib__list_append(&s->idle, &r->idle);
                 s->idle_count++;
@@ -163,8 +235,10 @@ static void idle_add(struct snib__mem_space *s, struct snib__mem_record *r)
 
 void snib__mem_record_settle(struct snib__mem_space *s, struct snib__mem_record *r)
 {
+        int64_t due_ms = snib__record_due(&r->record);
+
         snib__tree_remove(&s->timers, &r->by_due);
-        if (!snib__id_set(&r->lock.holder.id)) {
+        if (snib__record_idle(&r->record)) {
                 idle_add(s, r);
                 return;
         }
@@ -172,9 +246,9 @@ void snib__mem_record_settle(struct snib__mem_space *s, struct snib__mem_record 
                 snib__list_remove(&r->idle);
                 s->idle_count--;
         }
-        r->due =
-            r->lock.holder.expires_ms < SNIB__NEVER / SNIB__MS ? r->lock.holder.expires_ms * SNIB__MS : SNIB__NEVER;
-        snib__tree_add(&s->timers, &r->by_due);
+        r->due = due_ms < SNIB__NEVER / SNIB__MS ? due_ms * SNIB__MS : SNIB__NEVER;
+        if (r->due < SNIB__NEVER)
+                snib__tree_add(&s->timers, &r->by_due);
 }
 
 struct snib__mem_record *snib__mem_space_first_due(const struct snib__mem_space *s)

@@ -3,21 +3,22 @@
 #define SNIB_ENGINE_MEM_SPACE_H
 
 /*
- * Where the mem: engine keeps its locks: namespaces of this process, each shared by all clients that opened it. Every
+ * Where the mem: engine keeps its objects: namespaces of this process, each shared by all clients that opened it. Every
  * function but lock and forked is called between snib__mem_lock() and snib__mem_unlock().
  */
 
 #include "base/list.h"
 #include "base/time.h"
 #include "base/tree.h"
-#include "model/lock.h"
+#include "model/record.h"
 
 struct snib__mem_record {
         struct snib__tree_node by_name;
-        struct snib__tree_node by_due; /* in `timers` while somebody holds it */
-        struct snib__list idle;        /* in `idle` while nobody does */
-        struct snib__lock_record lock;
-        snib__ns due; /* end of the holder's lease */
+        struct snib__tree_node by_due; /* in `timers` while something in it ends by time */
+        struct snib__list idle;        /* in `idle` while there is nothing in it */
+        struct snib__record record;    /* its arrays are kept for the next holder */
+        void *value;                   /* what record.data points at: of a register, ours */
+        snib__ns due;                  /* when the first thing in it ends */
         struct snib__name name;
         char bytes[]; /* of the name */
 };
@@ -41,19 +42,25 @@ void snib__mem_unlock(void);
 /* The namespace of this name, made if there is none, with one user more; NULL: out of memory. */
 struct snib__mem_space *snib__mem_space_ref(const char *name);
 
-/* One user less; the last one takes the namespace and all its locks along. NULL is answered. */
+/* One user less; the last one takes the namespace and all that is in it along. NULL is answered. */
 struct snib__mem_space *snib__mem_space_unref(struct snib__mem_space *s);
 
-/* The record of a lock, made if there is none; NULL: out of memory. */
+/* The record of an object, made if there is none; NULL: out of memory. */
 struct snib__mem_record *snib__mem_record_get(struct snib__mem_space *s, struct snib__name name);
 
-/* Makes room for one waiter more, as far as the model allows that many. False: out of memory. */
-bool snib__mem_record_room(struct snib__mem_record *r);
+/* Makes the room that the model wants before this request, as far as it allows that much. False: out of memory. */
+bool snib__mem_record_room(struct snib__mem_record *m, const struct snib__op *op);
 
-/* To be called after every call of the model on the record. May free others, that are free. */
+/* The model applied to a request for which there is room; of a value that is written a copy is kept. False: out of
+ * memory, and nothing was changed. */
+bool snib__mem_record_apply(struct snib__mem_record *m, const struct snib__op *op, struct snib__clock clock,
+                            struct snib__reply *ret_reply, struct snib__change *ret_change);
+
+/* To be called after every call of the model on the record. May free others, that are
+ * idle. */
 void snib__mem_record_settle(struct snib__mem_space *s, struct snib__mem_record *r);
 
-/* The record whose holder's lease ends first, NULL if there is none. */
+/* The record in which something ends first, NULL if there is none. */
 struct snib__mem_record *snib__mem_space_first_due(const struct snib__mem_space *s);
 
 /* The records by name, from the first; NULL past the last. */
