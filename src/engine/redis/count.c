@@ -1,9 +1,314 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Semaphores, permits, latches and registers: their rows, and what their answers mean.
+ * Semaphores, permits, latches and registers: their rows, and what their answers mean. All answers are arrays of
+ * integers that begin with a status; -1 is "something else stands there", -2 "out of range".
+ *
+ * What counts is remembered by the server under the request's id (see the scripts). Of a request that was sent once and
+ * answered nobody will ask again, so its memory is taken back at once: a busy server does not fill with them.
  */
 
+#include "base/error.h"
 #include "engine/redis/internal.h"
+#include <string.h>
 
-const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][SNIB__DELETE + 1] = {{{0}}};
+/* ---- permit ids */
+
+/* The 16 bytes that 32 hex digits stand for. */
+static bool raw_id(const char *hex, char *ret)
+{
+        for (int i = 0; i < 32; i++) {
+                char c = hex[i];
+                int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+                if (digit < 0)
+                        return false;
+                ret[i / 2] = (char)(i % 2 ? ret[i / 2] | digit : digit << 4);
+        }
+        return hex[32] == 0;
+}
+
+size_t snib__count_ids_length(const struct snib__op *op)
+{
+        if (op->kind != SNIB_KIND_PERMITS ||
+            (op->verb != SNIB__ACQUIRE && op->verb != SNIB__RELEASE && op->verb != SNIB__RENEW))
+                return 0;
+        return 16 * (op->permits ? op->permit_count : (size_t)op->n);
+}
+
+bool snib__count_ids(const struct snib__op *op, char *ret)
+{
+        size_t count = snib__count_ids_length(op) / 16;
+        char hex[33];
+
+        for (size_t i = 0; i < count; i++)
+                if (!raw_id(op->permits                                 ? op->permits[i]
+                            : snib__permit_id(&op->id, (int64_t)i, hex) ? hex
+                                                                        : "",
+                            ret + 16 * i))
+                        return false;
+        return true;
+}
+
+/* ---- answers */
+
+/* What is told of the number that stands there; absent: of none. */
+static bool number(const struct snib__resp_value *v, size_t count, struct snib__reply *ret)
+{
+        ret->held = count > 2;
+        ret->holders = -1;
+        if (count > 3 || (count == 3 && v[2].type != SNIB__RESP_INTEGER))
+                return false;
+        if (count == 3)
+                ret->value = v[2].integer;
+        else if (ret->kind == SNIB_KIND_LATCH || ret->kind == SNIB_KIND_REGISTER)
+                ret->value = 0;
+        return true;
+}
+
+/* {-1}, {-2}: true, and the request is answered. */
+static bool refused(struct redis *r, struct request *q, const struct snib__resp_value *v)
+{
+        if (v[1].integer == -1)
+                snib__decode_wrong_kind(
+                    r, q, q->op.kind == SNIB_KIND_REGISTER ? "a hash of another make" : "a text that is no number");
+        else if (v[1].integer == -2)
+                snib__redis_fail(
+                    r, q, SNIB_ELIMIT,
+                    "\"%.120s\": the number would be out of range; permits and counts are a 32 bit integer",
+                    q->op.name.bytes);
+        return v[1].integer < 0;
+}
+
+/* The server need not remember this request: it was sent once, and here is its answer. */
+static void forget(struct redis *r, struct request *q, snib__ns now)
+{
+        static const char command[] = "UNLINK";
+        struct request *f = q->tag.attempt == 1 ? snib__redis_request(r, REQUEST_FORGET, now) : NULL;
+        size_t length = f ? snib__name_write_id(NAME_REQUEST, q->op.name, &q->op.id, r->scratch) : 0;
+
+        if (f && !snib__link_send(&r->commands, f, 2, (const char *[]){command, r->scratch},
+                                  (const size_t[]){sizeof(command) - 1, length}, now))
+                snib__redis_request_free(r, f);
+}
+
+/* ACQUIRE of a semaphore. {1, free}: taken; {0, free}, {0}: not. */
+static bool taken(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        if (refused(r, q, v))
+                return true;
+        if (v[1].integer > 1 || !number(v, count, &q->reply))
+                return false;
+        q->reply.status = v[1].integer ? SNIB__GRANTED : SNIB__BUSY;
+        if (v[1].integer)
+                forget(r, q, now);
+        snib__redis_complete(r, q);
+        return true;
+}
+
+/* QUERY of a semaphore or latch. {1, number}; {0}: it does not exist. */
+static bool counted(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        (void)now;
+        if (refused(r, q, v))
+                return true;
+        if (v[1].integer > 1 || (v[1].integer == 1) != (count == 3) || !number(v, count, &q->reply))
+                return false;
+        if (q->op.kind == SNIB_KIND_LATCH && q->reply.value <= 0) { /* Java can leave one that is not above 0 */
+                q->reply.value = 0;
+                q->reply.held = false;
+        }
+        q->reply.status = SNIB__INFO;
+        snib__redis_complete(r, q);
+        return true;
+}
+
+/* ACQUIRE of a latch: is it open? */
+static bool awaited(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        if (!counted(r, q, v, count, now))
+                return false;
+        if (q->reply.status == SNIB__INFO)
+                q->reply.status = q->reply.held ? SNIB__BUSY : SNIB__GRANTED;
+        return true;
+}
+
+/* SET to DELETE. {1, value}, {1}: done; {0, value}, {0}: a condition was not met. */
+static bool changed(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        if (refused(r, q, v))
+                return true;
+        if (v[1].integer > 1 || !number(v, count, &q->reply))
+                return false;
+        q->reply.status = SNIB__DONE;
+        q->reply.applied = v[1].integer == 1;
+        if (q->reply.applied)
+                forget(r, q, now);
+        snib__redis_complete(r, q);
+        return true;
+}
+
+/* RELEASE and RENEW. {1}: it was held; {0}: not by this id. */
+static bool kept(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        if (refused(r, q, v))
+                return true;
+        if (v[1].integer > 1 || count != 2)
+                return false;
+        q->reply.status = v[1].integer == 0 ? SNIB__GONE : q->op.verb == SNIB__RENEW ? SNIB__RENEWED : SNIB__RELEASED;
+        if (q->row == &snib__release_ids_row && v[1].integer)
+                forget(r, q, now);
+        snib__redis_complete(r, q);
+        return true;
+}
+
+/* ACQUIRE of permits. {1, token}, {2, token}: held now; {0, free, until the first expires}, {0}: not enough; {3}: gone.
+ */
+static bool granted(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        struct snib__reply *p = &q->reply;
+
+        if (refused(r, q, v))
+                return true;
+        if (v[1].integer == 1 || v[1].integer == 2) {
+                if (count != 3 || !snib__decode_token(r, &v[2], &p->token))
+                        return false;
+                /* The token is the instant of the acquire: a confirmation knows it only from the client. */
+                if (v[1].integer == 2 && q->op.token > 0)
+                        p->token = q->op.token;
+                p->status = SNIB__GRANTED;
+        } else if (v[1].integer == 0 && (count == 2 || count == 4)) {
+                if (!number(v, count == 4 ? 3 : 2, p) || (count == 4 && v[3].type != SNIB__RESP_INTEGER))
+                        return false;
+                p->left_ms = count == 4 ? v[3].integer : -1;
+                p->status = SNIB__BUSY;
+        } else if (v[1].integer == 3 && count == 2 && q->op.token > 0) {
+                p->status = SNIB__GONE;
+        } else {
+                return false;
+        }
+        snib__redis_complete(r, q);
+        return true;
+}
+
+/* QUERY and FORCE of permits. {1, free, out, until the first expires}; {1, free, out}: what was forced; {0}: none. */
+static bool described(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        struct snib__reply *p = &q->reply;
+        bool query = q->op.verb == SNIB__QUERY;
+
+        (void)now;
+        if (refused(r, q, v))
+                return true;
+        if (v[1].integer > 1 || count != (!v[1].integer ? 2 : query ? 5 : 4))
+                return false;
+        for (size_t i = 2; i < count; i++)
+                if (v[i].type != SNIB__RESP_INTEGER)
+                        return false;
+        p->status = SNIB__INFO;
+        if (v[1].integer) {
+                p->value = v[2].integer;
+                p->holders = v[3].integer;
+                p->limit = p->value + p->holders;
+                p->left_ms = query ? v[4].integer : -1;
+        }
+        p->held = query ? v[1].integer == 1 : p->holders > 0;
+        snib__redis_complete(r, q);
+        return true;
+}
+
+/* QUERY and OBSERVE of a register. {1, version, value}; {0}: there is none; {2}: it is the one that is known. */
+static bool read_value(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
+{
+        struct snib__reply *p = &q->reply;
+        bool there = v[1].integer == 1;
+
+        (void)now;
+        if (refused(r, q, v))
+                return true;
+        if (v[1].integer > 2 || count != (there ? 4 : 2) || (v[1].integer == 2 && q->op.verb != SNIB__OBSERVE) ||
+            (there && (v[2].type != SNIB__RESP_INTEGER || v[2].integer <= 0 || v[3].type != SNIB__RESP_STRING)))
+                return false;
+        p->status = v[1].integer == 2 ? SNIB__BUSY : SNIB__INFO;
+        p->token = p->value = there ? v[2].integer : v[1].integer == 2 ? q->op.token : 0;
+        p->held = p->value > 0;
+        if (there && !snib__op_keep_answer(q, snib__decode_text(r, &v[3]), v[3].length))
+                snib__redis_fail(r, q, SNIB_ENOMEM, "out of memory");
+        else
+                snib__redis_complete(r, q);
+        return true;
+}
+
+/* ---- rows */
+
+#define CHANGING                                                                                        \
+        SNIB__SCRIPT_PERMITS_CHANGE, 3, {PUT_NAME, NAME_PERMITS,  PUT_REQUEST_KEY,        PUT_VERB,      \
+                                         PUT_N,    PUT_IF_EXISTS, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS}, \
+            changed
+#define AT(kind) [SNIB_KIND_##kind - SNIB_KIND_SEMAPHORE]
+
+const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][SNIB__DELETE + 1] = {
+    AT(SEMAPHORE) =
+        {[SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_ACQUIRE, 2, {PUT_NAME, PUT_REQUEST_KEY, PUT_N, PUT_DONE_MS}, taken},
+         [SNIB__RELEASE] =
+             {SNIB__SCRIPT_SEMAPHORE_UNDO, 2, {PUT_NAME, PUT_REQUEST_KEY, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS}, kept},
+         [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
+         [SNIB__SET] = {SNIB__SCRIPT_SEMAPHORE_SET,
+                        2,
+                        {PUT_NAME, PUT_REQUEST_KEY, PUT_N, PUT_TTL, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS},
+                        changed},
+         [SNIB__ADD] = {SNIB__SCRIPT_SEMAPHORE_ADD,
+                        2,
+                        {PUT_NAME, PUT_REQUEST_KEY, PUT_N, PUT_IF_EXISTS, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS},
+                        changed},
+         [SNIB__DRAIN] = {SNIB__SCRIPT_SEMAPHORE_DRAIN, 2, {PUT_NAME, PUT_REQUEST_KEY, PUT_DONE_MS}, changed},
+         [SNIB__DELETE] = {SNIB__SCRIPT_SEMAPHORE_DELETE, 2, {PUT_NAME, PUT_REQUEST_KEY, PUT_DONE_MS}, changed}},
+    AT(PERMITS) =
+        {[SNIB__ACQUIRE] = {SNIB__SCRIPT_PERMITS_ACQUIRE,
+                            2,
+                            {PUT_NAME, NAME_PERMITS, PUT_LEASE, PUT_TOKEN, PUT_DATA, NAME_SEMAPHORE_CHANNEL},
+                            granted},
+         [SNIB__RELEASE] =
+             {SNIB__SCRIPT_PERMITS_RELEASE, 2, {PUT_NAME, NAME_PERMITS, PUT_DATA, NAME_SEMAPHORE_CHANNEL}, kept},
+         [SNIB__RENEW] = {SNIB__SCRIPT_PERMITS_RENEW,
+                          2,
+                          {PUT_NAME, NAME_PERMITS, PUT_LEASE, PUT_DATA, NAME_SEMAPHORE_CHANNEL},
+                          kept},
+         [SNIB__QUERY] = {SNIB__SCRIPT_PERMITS_QUERY, 2, {PUT_NAME, NAME_PERMITS}, described},
+         [SNIB__FORCE] = {SNIB__SCRIPT_PERMITS_FORCE, 2, {PUT_NAME, NAME_PERMITS, NAME_SEMAPHORE_CHANNEL}, described},
+         [SNIB__SET] = {CHANGING},
+         [SNIB__RESIZE] = {CHANGING},
+         [SNIB__ADD] = {CHANGING},
+         [SNIB__DELETE] =
+             {SNIB__SCRIPT_PERMITS_DELETE, 3, {PUT_NAME, NAME_PERMITS, PUT_REQUEST_KEY, PUT_DONE_MS}, changed}},
+    AT(LATCH) = {[SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, awaited},
+                 [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
+                 [SNIB__SET] = {SNIB__SCRIPT_LATCH_SET,
+                                2,
+                                {PUT_NAME, PUT_REQUEST_KEY, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS},
+                                changed},
+                 [SNIB__ADD] = {SNIB__SCRIPT_LATCH_ADD,
+                                2,
+                                {PUT_NAME, PUT_REQUEST_KEY, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS},
+                                changed},
+                 [SNIB__DELETE] = {SNIB__SCRIPT_LATCH_DELETE,
+                                   2,
+                                   {PUT_NAME, PUT_REQUEST_KEY, NAME_LATCH_CHANNEL, PUT_DONE_MS},
+                                   changed}},
+    AT(REGISTER) = {[SNIB__QUERY] = {SNIB__SCRIPT_REGISTER_QUERY, 1, {PUT_NAME}, read_value},
+                    [SNIB__OBSERVE] = {SNIB__SCRIPT_REGISTER_QUERY, 1, {PUT_NAME, PUT_TOKEN}, read_value},
+                    [SNIB__WRITE] = {SNIB__SCRIPT_REGISTER_WRITE,
+                                     2,
+                                     {PUT_NAME, PUT_REQUEST_KEY, PUT_EXPECTED, PUT_DATA, NAME_REGISTER_CHANNEL,
+                                      PUT_DONE_MS},
+                                     changed},
+                    [SNIB__DELETE] = {SNIB__SCRIPT_REGISTER_DELETE,
+                                      2,
+                                      {PUT_NAME, PUT_REQUEST_KEY, PUT_EXPECTED, NAME_REGISTER_CHANNEL, PUT_DONE_MS},
+                                      changed}},
+};
+
+const struct row snib__release_ids_row = {
+    SNIB__SCRIPT_PERMITS_RELEASE,
+    3,
+    {PUT_NAME, NAME_PERMITS, PUT_REQUEST_KEY, PUT_DATA, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS},
+    kept};

@@ -37,6 +37,7 @@ enum redis_name {
         NAME_TURNS,   /* fair: until when each may take its turn */
         NAME_WAITING, /* fair: our own waiters, and until when they are believed to live */
         NAME_PERMITS,
+        NAME_REQUEST, /* memory of a request, with its id behind */
         NAME_LOCK_CHANNEL,
         NAME_RW_CHANNEL,
         NAME_SEMAPHORE_CHANNEL,
@@ -49,10 +50,12 @@ enum redis_name {
 enum put {
         PUT_END = 0,
         PUT_NAME = NAMES, /* the object's own key */
+        PUT_VERB,         /* enum snib__verb, as a number */
         PUT_ID,
         PUT_LEASE,
         PUT_TOKEN,
-        PUT_ENQUEUE, /* 1 or 0 */
+        PUT_ENQUEUE,      /* 1 or 0 */
+        PUT_WAITER_LEASE, /* how long a waiter that says nothing is believed to live */
         PUT_UNDER,
         PUT_HOLD_KEYS, /* "{name}:id:rwlock_timeout:" */
         PUT_N,
@@ -60,7 +63,9 @@ enum put {
         PUT_EXPECTED,
         PUT_IF_EXISTS, /* 1 or 0 */
         PUT_DATA,
-        PUT_KIND /* enum snib_kind */
+        PUT_KIND,        /* enum snib_kind */
+        PUT_REQUEST_KEY, /* "snib_request:{name}:id": the server's memory of this request, of PUT_DONE_MS */
+        PUT_DONE_MS
 };
 
 struct request;
@@ -99,6 +104,7 @@ enum request_kind {
         REQUEST_OP,      /* a script about an object */
         REQUEST_OP_WHO,  /* the same request, whose answer waits for the holder's host and label */
         REQUEST_WAITERS, /* PUBSUB NUMSUB for the QUERY behind it (`parent`) */
+        REQUEST_FORGET,  /* UNLINK of the memory of a request that will not be repeated */
         REQUEST_WHO_SET,
         REQUEST_WHO_GET,   /* fills the cache */
         REQUEST_SUBSCRIBE, /* channel */
@@ -123,9 +129,10 @@ struct request {
         bool by_text;    /* sent as EVAL */
         uint64_t begins; /* where its first byte stands in all the connection ever sent */
         snib__ns deadline;
-        struct snib__op op; /* what was asked; all that it points at is in `bytes` */
+        struct snib__op op; /* what was asked; all that it points at is in `bytes`. PERMITS: `data` are the ids, 16
+                               bytes each, in place of `permits` */
         const struct row *row;
-        char *bytes; /* the name, NUL, then data or permit ids: it may be sent again after NOSCRIPT */
+        char *bytes; /* the name, NUL, then data: it may be sent again after NOSCRIPT; then data of the answer */
         size_t bytes_room;
         struct snib__reply reply;
         struct snib_error error;
@@ -304,6 +311,9 @@ bool snib__op_waiters_reply(struct redis *r, struct request *q, const struct sni
 /* Takes over what was asked, with copies of what it points at. False: no memory. */
 bool snib__op_keep(struct request *q, const struct snib__op *op);
 const struct row *snib__op_row(const struct snib__op *op);
+/* Copies data of the answer to where it lives until the request is recycled, in place of that of the request. False: no
+ * memory. */
+bool snib__op_keep_answer(struct request *q, const void *data, size_t length);
 
 /* lock.c */
 extern const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1];
@@ -317,6 +327,11 @@ bool snib__lock_foreign_key(const struct snib__resp_value *values, size_t count)
 
 /* count.c: the rows of SEMAPHORE, PERMITS, LATCH and REGISTER */
 extern const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][SNIB__DELETE + 1];
+extern const struct row snib__release_ids_row; /* RELEASE of PERMITS by their ids */
+/* How many bytes the ids of the permits take that `op` is about; 0: about none. */
+size_t snib__count_ids_length(const struct snib__op *op);
+/* Writes them. False: they are not ids. */
+bool snib__count_ids(const struct snib__op *op, char *ret);
 
 /* decode.c: what answers are made of */
 const char *snib__decode_text(const struct redis *r, const struct snib__resp_value *v);
@@ -335,6 +350,8 @@ void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__n
 /* names.c */
 /* Writes a name of at most SNIB__DERIVED_MAX bytes; the object's has at most SNIB_NAME_MAX. */
 size_t snib__name_write(enum redis_name which, struct snib__name name, char *ret);
+/* The same for "<which>:<id>". */
+size_t snib__name_write_id(enum redis_name which, struct snib__name name, const struct snib__id *id, char *ret);
 /* Whether its tag is the name with braces around it. */
 bool snib__name_braced(enum redis_name which, struct snib__name name);
 size_t snib__name_prefix(enum redis_name which); /* length */

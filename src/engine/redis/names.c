@@ -18,6 +18,7 @@ static const struct {
                   [NAME_TURNS] = {"redisson_lock_timeout:", "", false},
                   [NAME_WAITING] = {"snib_waiting:", "", false},
                   [NAME_PERMITS] = {"", ":timeout", false},
+                  [NAME_REQUEST] = {"snib_request:", ":", false},
                   [NAME_LOCK_CHANNEL] = {"redisson_lock__channel:", "", false},
                   [NAME_RW_CHANNEL] = {"redisson_rwlock:", "", false},
                   [NAME_SEMAPHORE_CHANNEL] = {"redisson_sc:", "", false},
@@ -48,6 +49,14 @@ size_t snib__name_write(enum redis_name which, struct snib__name name, char *ret
                 ret[n++] = '}';
         memcpy(ret + n, forms[which].suffix, suffix);
         return n + suffix;
+}
+
+size_t snib__name_write_id(enum redis_name which, struct snib__name name, const struct snib__id *id, char *ret)
+{
+        size_t n = snib__name_write(which, name, ret), length = strlen(id->text);
+
+        memcpy(ret + n, id->text, length);
+        return n + length;
 }
 
 enum redis_name snib__name_channel(int kind)

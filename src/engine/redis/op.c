@@ -11,6 +11,7 @@
 #include "base/decimal.h"
 #include "base/error.h"
 #include "engine/redis/internal.h"
+#include "model/record.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,41 +27,54 @@ const struct row *snib__op_row(const struct snib__op *op)
                 row = &snib__lock_rows[op->kind][op->verb];
         else if (op->kind >= SNIB_KIND_SEMAPHORE && op->kind <= SNIB_KIND_REGISTER && op->verb <= SNIB__DELETE)
                 row = &snib__count_rows[op->kind - SNIB_KIND_SEMAPHORE][op->verb];
+        if (op->kind == SNIB_KIND_PERMITS && op->verb == SNIB__RELEASE && op->permits)
+                row = &snib__release_ids_row;
         return row && row->decode ? row : NULL;
 }
 
-/* A copy of `length` bytes at *at, which moves on. */
-static void *copied(char **at, const void *bytes, size_t length)
+static bool reserve(struct request *q, size_t length)
 {
-        char *copy = *at;
+        char *grown;
 
-        if (length)
-                memcpy(copy, bytes, length);
-        *at += length;
-        return copy;
+        if (q->bytes_room >= length)
+                return true;
+        grown = snib__grow(q->bytes, length);
+        if (!grown)
+                return false;
+        q->bytes = grown;
+        q->bytes_room = length;
+        return true;
 }
 
 bool snib__op_keep(struct request *q, const struct snib__op *op)
 {
-        size_t ids = op->permit_count * sizeof(*op->permits);
-        size_t length = op->name.length + 1 + op->data_length + ids;
-        char *at;
+        size_t ids = snib__count_ids_length(op), length = ids ? ids : op->data_length;
+        char *data;
 
-        if (q->bytes_room < length) {
-                char *grown = snib__grow(q->bytes, length);
-                if (!grown)
-                        return false;
-                q->bytes = grown;
-                q->bytes_room = length;
-        }
-        at = q->bytes;
+        if (!reserve(q, op->name.length + 1 + length))
+                return false;
+        memcpy(q->bytes, op->name.bytes, op->name.length);
+        q->bytes[op->name.length] = 0;
+        data = q->bytes + op->name.length + 1;
+        if (ids && !snib__count_ids(op, data))
+                length = 0; /* no such permit can be */
+        else if (!ids && length)
+                memcpy(data, op->data, length);
         q->op = *op;
-        q->op.name.bytes = copied(&at, op->name.bytes, op->name.length);
-        *at++ = 0;
-        if (op->data_length)
-                q->op.data = copied(&at, op->data, op->data_length);
-        if (ids)
-                q->op.permits = copied(&at, op->permits, ids);
+        q->op.name.bytes = q->bytes;
+        q->op.data = data;
+        q->op.data_length = length;
+        q->op.permits = NULL;
+        return true;
+}
+
+bool snib__op_keep_answer(struct request *q, const void *data, size_t length)
+{
+        if (!reserve(q, q->op.name.length + 1 + length))
+                return false;
+        q->op.name.bytes = q->bytes;
+        q->reply.data = memcpy(q->bytes + q->op.name.length + 1, data, length);
+        q->reply.data_length = length;
         return true;
 }
 
@@ -117,6 +131,9 @@ static void put_one(struct command *c, const struct snib__op *op, enum put what)
         case PUT_NAME:
                 put(c, op->name.bytes, op->name.length);
                 break;
+        case PUT_VERB:
+                put_number(c, op->verb);
+                break;
         case PUT_ID:
                 put_text(c, op->id.text);
                 break;
@@ -141,6 +158,9 @@ static void put_one(struct command *c, const struct snib__op *op, enum put what)
         case PUT_KIND:
                 put_number(c, op->kind);
                 break;
+        case PUT_WAITER_LEASE:
+                put_number(c, SNIB__WAITER_LEASE_MS);
+                break;
         case PUT_ENQUEUE:
                 put_text(c, op->enqueue ? "1" : "0");
                 break;
@@ -151,7 +171,13 @@ static void put_one(struct command *c, const struct snib__op *op, enum put what)
                 put_hold_keys(c, op);
                 break;
         case PUT_DATA:
-                put(c, op->data_length ? op->data : "", op->data_length);
+                put(c, op->data, op->data_length);
+                break;
+        case PUT_REQUEST_KEY:
+                put_made(c, snib__name_write_id(NAME_REQUEST, op->name, &op->id, c->scratch));
+                break;
+        case PUT_DONE_MS:
+                put_number(c, SNIB__DONE_MS);
                 break;
         default:
                 put_made(c, snib__name_write((enum redis_name)what, op->name, c->scratch));

@@ -19,6 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A request that carried more than this gives the memory back when it is used again. */
+#define KEPT_MAX ((size_t)16 << 10)
+
 static struct redis *redis_of(struct snib__engine *e)
 {
         return snib__container(e, struct redis, base);
@@ -46,6 +49,11 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
 
         if (!q)
                 return NULL;
+        if (q->bytes_room > KEPT_MAX) {
+                free(q->bytes);
+                q->bytes = NULL;
+                q->bytes_room = 0;
+        }
         q->kind = kind;
         q->by_text = false;
         q->tag = (struct snib__tag){0};
@@ -138,7 +146,8 @@ bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__re
                         return false;
                 break;
         case REQUEST_WHO_SET: /* whatever the server thinks of it */
-        case REQUEST_PING:    /* it lives */
+        case REQUEST_FORGET:
+        case REQUEST_PING: /* it lives */
         case REQUEST_HANDSHAKE:
                 break;
         }

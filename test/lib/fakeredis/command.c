@@ -13,24 +13,14 @@
 #include <string.h>
 
 #define WRONG_TYPE "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
-#define NOT_A_NUMBER "-ERR value is not an integer or out of range\r\n"
 #define NO_SCRIPT_TEXT "-NOSCRIPT No matching script. Please use EVAL.\r\n"
-#define SYNTAX "-ERR syntax error\r\n"
-
-struct call {
-        struct fakeredis *f;
-        struct fakeredis_conn *c;
-        struct args a;
-        struct bytes *out;
-};
 
 static struct key *key_of(const struct call *x, size_t i)
 {
         return data_find(x->f, x->c->db, &x->a.at[i]);
 }
 
-/* The key if it is of this type or absent; true if it is of another, which has been answered. */
-static bool other_type(const struct call *x, enum type type, struct key **ret)
+bool call_other_type(const struct call *x, enum type type, struct key **ret)
 {
         *ret = key_of(x, 1);
         if (!*ret || (*ret)->type == type)
@@ -44,7 +34,12 @@ static void ok(const struct call *x)
         bytes_format(x->out, "+OK\r\n");
 }
 
-static void nil(const struct call *x)
+struct key *call_make(const struct call *x, enum type type)
+{
+        return data_make(x->f, x->c->db, &x->a.at[1], type);
+}
+
+void call_nil(const struct call *x)
 {
         bytes_format(x->out, "$-1\r\n");
 }
@@ -113,23 +108,23 @@ static void do_get(const struct call *x)
 {
         struct key *k;
 
-        if (other_type(x, TYPE_STRING, &k))
+        if (call_other_type(x, TYPE_STRING, &k))
                 return;
         if (k)
                 reply_bulk(x->out, k->string.at, k->string.length);
         else
-                nil(x);
+                call_nil(x);
 }
 
 static void do_set(const struct call *x)
 {
         struct key *k = key_of(x, 1);
-        int64_t ttl = -1;
-        bool nx = false, xx = false;
+        int64_t ttl = -1, expires_ms;
+        bool nx = false, xx = false, keep = false;
 
         for (size_t i = 3; i < x->a.count; i++) {
                 bool px = bytes_are(&x->a.at[i], "px"), ex = bytes_are(&x->a.at[i], "ex");
-                if ((px || ex) && i + 1 < x->a.count) {
+                if ((px || ex) && i + 1 < x->a.count && ttl < 0 && !keep) {
                         if (!bytes_number(&x->a.at[++i], &ttl)) {
                                 bytes_format(x->out, NOT_A_NUMBER);
                                 return;
@@ -139,6 +134,8 @@ static void do_set(const struct call *x)
                                 bytes_format(x->out, "-ERR invalid expire time in 'set' command\r\n");
                                 return;
                         }
+                } else if (bytes_are(&x->a.at[i], "keepttl") && ttl < 0) {
+                        keep = true;
                 } else if (bytes_are(&x->a.at[i], "nx")) {
                         nx = true;
                 } else if (bytes_are(&x->a.at[i], "xx")) {
@@ -149,37 +146,72 @@ static void do_set(const struct call *x)
                 }
         }
         if ((nx && k) || (xx && !k)) {
-                nil(x);
+                call_nil(x);
                 return;
         }
+        expires_ms = ttl >= 0 ? x->f->now_us / 1000 + ttl : keep && k ? k->expires_ms : -1;
         if (k)
                 data_remove(k);
-        k = data_make(x->f, x->c->db, &x->a.at[1], TYPE_STRING);
+        k = call_make(x, TYPE_STRING);
         bytes_put(&k->string, x->a.at[2].at, x->a.at[2].length);
-        k->expires_ms = ttl < 0 ? -1 : x->f->now_us / 1000 + ttl;
+        k->expires_ms = expires_ms;
         ok(x);
 }
 
-static void do_incr(const struct call *x)
+#define OVERFLOW "-ERR increment or decrement would overflow\r\n"
+
+static void add(const struct call *x, int64_t by)
 {
         struct key *k;
         int64_t n = 0;
 
-        if (other_type(x, TYPE_STRING, &k))
+        if (call_other_type(x, TYPE_STRING, &k))
                 return;
         if (k && !bytes_number(&k->string, &n)) {
                 bytes_format(x->out, NOT_A_NUMBER);
                 return;
         }
-        if (__builtin_add_overflow(n, 1, &n)) {
-                bytes_format(x->out, "-ERR increment or decrement would overflow\r\n");
+        if (__builtin_add_overflow(n, by, &n)) {
+                bytes_format(x->out, OVERFLOW);
                 return;
         }
         if (!k)
-                k = data_make(x->f, x->c->db, &x->a.at[1], TYPE_STRING);
+                k = call_make(x, TYPE_STRING);
         k->string.length = 0;
         bytes_format(&k->string, "%lld", (long long)n);
         reply_integer(x->out, n);
+}
+
+static void do_incr(const struct call *x)
+{
+        add(x, 1);
+}
+
+static void do_decr(const struct call *x)
+{
+        add(x, -1);
+}
+
+static void do_incrby(const struct call *x)
+{
+        int64_t by;
+
+        if (bytes_number(&x->a.at[2], &by))
+                add(x, by);
+        else
+                bytes_format(x->out, NOT_A_NUMBER);
+}
+
+static void do_decrby(const struct call *x)
+{
+        int64_t by;
+
+        if (!bytes_number(&x->a.at[2], &by))
+                bytes_format(x->out, NOT_A_NUMBER);
+        else if (by == INT64_MIN)
+                bytes_format(x->out, "-ERR decrement would overflow\r\n");
+        else
+                add(x, -by);
 }
 
 static void do_del(const struct call *x)
@@ -207,10 +239,9 @@ static void do_exists(const struct call *x)
 
 static void do_type(const struct call *x)
 {
-        static const char *const names[] = {"none", "string", "hash"};
         const struct key *k = key_of(x, 1);
 
-        bytes_format(x->out, "+%s\r\n", names[k ? k->type : TYPE_NONE]);
+        bytes_format(x->out, "+%s\r\n", data_type_name(k ? k->type : TYPE_NONE));
 }
 
 static void do_pexpire(const struct call *x)
@@ -259,10 +290,10 @@ static void do_hset(const struct call *x)
                 bytes_format(x->out, "-ERR wrong number of arguments for 'hset' command\r\n");
                 return;
         }
-        if (other_type(x, TYPE_HASH, &k))
+        if (call_other_type(x, TYPE_HASH, &k))
                 return;
         if (!k)
-                k = data_make(x->f, x->c->db, &x->a.at[1], TYPE_HASH);
+                k = call_make(x, TYPE_HASH);
         before = k->count;
         for (size_t i = 2; i < x->a.count; i += 2)
                 data_set_field(k, &x->a.at[i], &x->a.at[i + 1]);
@@ -274,7 +305,7 @@ static void do_hdel(const struct call *x)
         struct key *k;
         int n = 0;
 
-        if (other_type(x, TYPE_HASH, &k))
+        if (call_other_type(x, TYPE_HASH, &k))
                 return;
         for (size_t i = 2; k && i < x->a.count; i++)
                 n += data_remove_field(k, &x->a.at[i]);
@@ -288,20 +319,64 @@ static void do_hget(const struct call *x)
         struct key *k;
         struct field *f;
 
-        if (other_type(x, TYPE_HASH, &k))
+        if (call_other_type(x, TYPE_HASH, &k))
                 return;
         f = k ? data_field(k, &x->a.at[2]) : NULL;
         if (f)
                 reply_bulk(x->out, f->value.at, f->value.length);
         else
-                nil(x);
+                call_nil(x);
+}
+
+static void do_hmget(const struct call *x)
+{
+        struct key *k;
+
+        if (call_other_type(x, TYPE_HASH, &k))
+                return;
+        bytes_format(x->out, "*%zu\r\n", x->a.count - 2);
+        for (size_t i = 2; i < x->a.count; i++) {
+                struct field *f = k ? data_field(k, &x->a.at[i]) : NULL;
+                if (f)
+                        reply_bulk(x->out, f->value.at, f->value.length);
+                else
+                        call_nil(x);
+        }
+}
+
+static void do_hincrby(const struct call *x)
+{
+        struct key *k;
+        struct field *f;
+        struct bytes value = {0};
+        int64_t by, n = 0;
+
+        if (!bytes_number(&x->a.at[3], &by)) {
+                bytes_format(x->out, NOT_A_NUMBER);
+                return;
+        }
+        if (call_other_type(x, TYPE_HASH, &k))
+                return;
+        f = k ? data_field(k, &x->a.at[2]) : NULL;
+        if (f && !bytes_number(&f->value, &n)) {
+                bytes_format(x->out, "-ERR hash value is not an integer\r\n");
+                return;
+        }
+        if (__builtin_add_overflow(n, by, &n)) {
+                bytes_format(x->out, OVERFLOW);
+                return;
+        }
+        bytes_format(&value, "%lld", (long long)n);
+        data_set_field(k ? k : call_make(x, TYPE_HASH), &x->a.at[2], &value);
+        bytes_free(&value);
+        reply_integer(x->out, n);
 }
 
 static void do_hlen(const struct call *x)
 {
         struct key *k;
 
-        if (!other_type(x, TYPE_HASH, &k))
+        if (!call_other_type(x, TYPE_HASH, &k))
                 reply_integer(x->out, k ? (int64_t)k->count : 0);
 }
 
@@ -309,7 +384,7 @@ static void do_hexists(const struct call *x)
 {
         struct key *k;
 
-        if (!other_type(x, TYPE_HASH, &k))
+        if (!call_other_type(x, TYPE_HASH, &k))
                 reply_integer(x->out, k && data_field(k, &x->a.at[2]));
 }
 
@@ -317,7 +392,7 @@ static void fields(const struct call *x, bool values)
 {
         struct key *k;
 
-        if (other_type(x, TYPE_HASH, &k))
+        if (call_other_type(x, TYPE_HASH, &k))
                 return;
         bytes_format(x->out, "*%zu\r\n", k ? k->count * (values ? 2 : 1) : 0);
         for (size_t i = 0; k && i < k->count; i++) {
@@ -366,7 +441,7 @@ static void do_scan(const struct call *x)
         for (struct snib__list *it = x->f->keys.next, *next; it != &x->f->keys; it = next) {
                 struct key *k = snib__container(it, struct key, link);
                 next = it->next;
-                if (k->db != x->c->db || (type && !bytes_are(type, k->type == TYPE_HASH ? "hash" : "string")) ||
+                if (k->db != x->c->db || (type && !bytes_are(type, data_type_name(k->type))) ||
                     !data_find(x->f, k->db, &k->name))
                         continue;
                 reply_bulk(&keys, k->name.at, k->name.length);
@@ -526,7 +601,7 @@ static void do_client(const struct call *x)
 
 /* ---- the table */
 
-enum { MEMORY = 1, NO_SCRIPT = 2, SUBSCRIBER = 4, ANYBODY = 8 };
+enum { MEMORY = 1, NO_SCRIPT = 2, SUBSCRIBER = 4, ANYBODY = 8, WRITE = 16 };
 static const struct command {
         const char *name;
         int arity; /* with the name; negative: at least */
@@ -536,35 +611,59 @@ static const struct command {
     {"auth", -2, NO_SCRIPT | ANYBODY, do_auth},
     {"client", -2, NO_SCRIPT, do_client},
     {"dbsize", 1, 0, do_dbsize},
-    {"del", -2, 0, do_del},
+    {"decr", 2, WRITE | MEMORY, do_decr},
+    {"decrby", 3, WRITE | MEMORY, do_decrby},
+    {"del", -2, WRITE, do_del},
     {"echo", 2, 0, do_echo},
     {"eval", -3, NO_SCRIPT, do_eval},
     {"evalsha", -3, NO_SCRIPT, do_evalsha},
     {"exists", -2, 0, do_exists},
-    {"flushall", -1, 0, do_flushall},
+    {"flushall", -1, WRITE, do_flushall},
     {"get", 2, 0, do_get},
-    {"hdel", -3, 0, do_hdel},
+    {"hdel", -3, WRITE, do_hdel},
     {"hexists", 3, 0, do_hexists},
     {"hget", 3, 0, do_hget},
     {"hgetall", 2, 0, do_hgetall},
+    {"hincrby", 4, WRITE | MEMORY, do_hincrby},
     {"hkeys", 2, 0, do_hkeys},
     {"hlen", 2, 0, do_hlen},
-    {"hset", -4, MEMORY, do_hset},
-    {"incr", 2, MEMORY, do_incr},
-    {"persist", 2, 0, do_persist},
-    {"pexpire", -3, 0, do_pexpire},
+    {"hmget", -3, 0, do_hmget},
+    {"hset", -4, WRITE | MEMORY, do_hset},
+    {"incr", 2, WRITE | MEMORY, do_incr},
+    {"incrby", 3, WRITE | MEMORY, do_incrby},
+    {"lindex", 3, 0, do_lindex},
+    {"llen", 2, 0, do_llen},
+    {"lpop", -2, WRITE, do_lpop},
+    {"lpush", -3, WRITE | MEMORY, do_lpush},
+    {"lrange", 4, 0, do_lrange},
+    {"lrem", 4, WRITE, do_lrem},
+    {"persist", 2, WRITE, do_persist},
+    {"pexpire", -3, WRITE, do_pexpire},
     {"ping", -1, SUBSCRIBER, do_ping},
     {"pttl", 2, 0, do_pttl},
     {"publish", 3, 0, do_publish},
     {"pubsub", -2, 0, do_pubsub},
+    {"rpop", -2, WRITE, do_rpop},
+    {"rpush", -3, WRITE | MEMORY, do_rpush},
     {"scan", -2, 0, do_scan},
     {"script", -2, NO_SCRIPT, do_script},
     {"select", 2, 0, do_select},
-    {"set", -3, MEMORY, do_set},
+    {"set", -3, WRITE | MEMORY, do_set},
     {"subscribe", -2, NO_SCRIPT | SUBSCRIBER, do_subscribe},
     {"time", 1, 0, do_time},
     {"type", 2, 0, do_type},
+    {"unlink", -2, WRITE, do_del},
     {"unsubscribe", -2, NO_SCRIPT | SUBSCRIBER, do_unsubscribe},
+    {"zadd", -4, WRITE | MEMORY, do_zadd},
+    {"zcard", 2, 0, do_zcard},
+    {"zcount", 4, 0, do_zcount},
+    {"zincrby", 4, WRITE | MEMORY, do_zincrby},
+    {"zrange", -4, 0, do_zrange},
+    {"zrangebyscore", -4, 0, do_zrangebyscore},
+    {"zrank", 3, 0, do_zrank},
+    {"zrem", -3, WRITE, do_zrem},
+    {"zremrangebyscore", 4, WRITE, do_zremrangebyscore},
+    {"zscore", 3, 0, do_zscore},
 };
 
 static const struct command *find(const struct bytes *name)
@@ -602,7 +701,7 @@ static bool allowed(const struct call *x, const struct command *k, bool scripted
                 bytes_format(x->out, "-NOAUTH Authentication required.\r\n");
         else if (!scripted && x->f->refusal && !(k->flags & ANYBODY))
                 bytes_format(x->out, "-%.200s\r\n", x->f->refusal);
-        else if (x->f->full && k->flags & MEMORY)
+        else if (x->f->full && k->flags & MEMORY && !(scripted && x->f->dirty))
                 bytes_format(x->out, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
         else if (!scripted && x->c->subscribed && !(k->flags & SUBSCRIBER))
                 bytes_format(x->out,
@@ -622,6 +721,8 @@ void command_run(struct fakeredis_conn *c, struct args a, bool scripted, struct 
 
         if (!k)
                 unknown(&x, scripted);
-        else if (allowed(&x, k, scripted))
+        else if (allowed(&x, k, scripted)) {
+                x.f->dirty |= k->flags & WRITE;
                 k->run(&x);
+        }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Keys, hashes and byte strings. Keys are few: everything is a list or an array, in an order that does not depend on
- * memory addresses.
+ * Keys, byte strings, hashes, lists and sorted sets. Keys are few: everything is a list or an array, in an order that
+ * does not depend on memory addresses.
  */
 
 #include "internal.h"
@@ -92,10 +92,7 @@ void reply_integer(struct bytes *out, int64_t n)
 void data_remove(struct key *k)
 {
         snib__list_remove(&k->link);
-        for (size_t i = 0; i < k->count; i++) {
-                bytes_free(&k->fields[i].name);
-                bytes_free(&k->fields[i].value);
-        }
+        data_remove_at(k, 0, k->count);
         free(k->fields);
         bytes_free(&k->name);
         bytes_free(&k->string);
@@ -108,12 +105,17 @@ void data_clear(struct fakeredis *f)
                 data_remove(snib__container(f->keys.next, struct key, link));
 }
 
+static int compare_bytes(const struct bytes *a, const struct bytes *b)
+{
+        size_t n = a->length < b->length ? a->length : b->length;
+        int order = n ? memcmp(a->at, b->at, n) : 0;
+
+        return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
 static int compare(const struct key *k, int db, const struct bytes *name)
 {
-        size_t n = k->name.length < name->length ? k->name.length : name->length;
-        int order = k->db != db ? k->db - db : n ? memcmp(k->name.at, name->at, n) : 0;
-
-        return order ? order : (k->name.length > name->length) - (k->name.length < name->length);
+        return k->db != db ? k->db - db : compare_bytes(&k->name, name);
 }
 
 struct key *data_find(struct fakeredis *f, int db, const struct bytes *name)
@@ -153,15 +155,33 @@ struct field *data_field(struct key *k, const struct bytes *name)
         return NULL;
 }
 
+void data_insert(struct key *k, size_t at, const struct bytes *name)
+{
+        k->fields = must(realloc(k->fields, (k->count + 1) * sizeof(*k->fields)));
+        memmove(&k->fields[at + 1], &k->fields[at], (k->count - at) * sizeof(*k->fields));
+        k->fields[at] = (struct field){0};
+        bytes_put(&k->fields[at].name, name->at, name->length);
+        k->count++;
+}
+
+void data_remove_at(struct key *k, size_t first, size_t count)
+{
+        for (size_t i = first; i < first + count; i++) {
+                bytes_free(&k->fields[i].name);
+                bytes_free(&k->fields[i].value);
+        }
+        k->count -= count;
+        if (k->count > first)
+                memmove(&k->fields[first], &k->fields[first + count], (k->count - first) * sizeof(*k->fields));
+}
+
 void data_set_field(struct key *k, const struct bytes *name, const struct bytes *value)
 {
         struct field *f = data_field(k, name);
 
         if (!f) {
-                k->fields = must(realloc(k->fields, (k->count + 1) * sizeof(*k->fields)));
-                f = &k->fields[k->count++];
-                *f = (struct field){0};
-                bytes_put(&f->name, name->at, name->length);
+                data_insert(k, k->count, name);
+                f = &k->fields[k->count - 1];
         }
         f->value.length = 0;
         bytes_put(&f->value, value->at, value->length);
@@ -171,11 +191,27 @@ bool data_remove_field(struct key *k, const struct bytes *name)
 {
         struct field *f = data_field(k, name);
 
-        if (!f)
-                return false;
-        bytes_free(&f->name);
-        bytes_free(&f->value);
-        memmove(f, f + 1, (size_t)(k->fields + k->count - f - 1) * sizeof(*f));
-        k->count--;
-        return true;
+        if (f)
+                data_remove_at(k, (size_t)(f - k->fields), 1);
+        return f != NULL;
+}
+
+bool data_set_score(struct key *k, const struct bytes *name, double score)
+{
+        bool added = !data_remove_field(k, name);
+        size_t at = 0;
+
+        while (at < k->count && (k->fields[at].score < score ||
+                                 (k->fields[at].score == score && compare_bytes(&k->fields[at].name, name) < 0)))
+                at++;
+        data_insert(k, at, name);
+        k->fields[at].score = score;
+        return added;
+}
+
+const char *data_type_name(enum type type)
+{
+        static const char *const names[] = {"none", "string", "hash", "list", "zset"};
+
+        return names[type];
 }

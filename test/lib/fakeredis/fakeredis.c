@@ -223,7 +223,7 @@ char *fakeredis_dump(struct fakeredis *f)
                 if (!data_find(f, k->db, &k->name))
                         continue;
                 bytes_put(&out, k->name.at, k->name.length);
-                bytes_format(&out, " %s %lld", k->type == TYPE_HASH ? "hash" : "string",
+                bytes_format(&out, " %s %lld", data_type_name(k->type),
                              k->expires_ms < 0 ? -1LL : (long long)(k->expires_ms - f->now_us / 1000));
                 if (k->type == TYPE_STRING) {
                         bytes_put(&out, " ", 1);
@@ -232,7 +232,10 @@ char *fakeredis_dump(struct fakeredis *f)
                 for (size_t i = 0; i < k->count; i++) {
                         bytes_put(&out, " ", 1);
                         bytes_put(&out, k->fields[i].name.at, k->fields[i].name.length);
-                        bytes_put(&out, "=", 1);
+                        if (k->type == TYPE_ZSET)
+                                bytes_format(&out, "=%.17g", k->fields[i].score);
+                        else if (k->type == TYPE_HASH)
+                                bytes_format(&out, "=");
                         bytes_put(&out, k->fields[i].value.at, k->fields[i].value.length);
                 }
                 bytes_put(&out, "\n", 1);

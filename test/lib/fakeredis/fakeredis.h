@@ -7,9 +7,11 @@
  * request bytes in, real reply bytes out, production scripts run by an embedded Lua 5.1. What it does is compared with
  * a real server, command by command, by test/differential; what it does not know it answers with a real server's error.
  *
- * Commands: AUTH CLIENT DBSIZE DEL ECHO EVAL EVALSHA EXISTS FLUSHALL GET HDEL HEXISTS HGET HGETALL HKEYS HLEN HSET INCR
- * PERSIST PEXPIRE PING PTTL PUBLISH PUBSUB (NUMSUB) SCAN SCRIPT (LOAD EXISTS FLUSH) SELECT SET (PX EX NX XX) SUBSCRIBE
- * TIME TYPE UNSUBSCRIBE. Deterministic: the same calls give the same bytes. Runs out of memory by ending the program.
+ * Commands: AUTH CLIENT DBSIZE DECR DECRBY DEL ECHO EVAL EVALSHA EXISTS FLUSHALL GET HDEL HEXISTS HGET HGETALL HINCRBY
+ * HKEYS HLEN HMGET HSET INCR INCRBY LINDEX LLEN LPOP LPUSH LRANGE LREM PERSIST PEXPIRE PING PTTL PUBLISH PUBSUB
+ * (NUMSUB) RPOP RPUSH SCAN SCRIPT (LOAD EXISTS FLUSH) SELECT SET (PX EX KEEPTTL NX XX) SUBSCRIBE TIME TYPE UNLINK
+ * UNSUBSCRIBE ZADD (NX XX) ZCARD ZCOUNT ZINCRBY ZRANGE (by rank) ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYSCORE ZSCORE.
+ * Deterministic: the same calls give the same bytes. Runs out of memory by ending the program.
  */
 
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 
 /*
  * What the files of fakeredis share: fakeredis.c connections and the life of the server, data.c the data types,
- * command.c the commands, script.c Lua.
+ * command.c the commands, of which those on lists and sorted sets are in collection.c, script.c Lua.
  */
 
 #include "base/list.h"
@@ -17,11 +17,13 @@ struct bytes {
         size_t length, room;
 };
 
+/* Of a hash: name and value; of a list: name; of a sorted set: name and score. */
 struct field {
         struct bytes name, value;
+        double score;
 };
 
-enum type { TYPE_NONE = 0, TYPE_STRING, TYPE_HASH };
+enum type { TYPE_NONE = 0, TYPE_STRING, TYPE_HASH, TYPE_LIST, TYPE_ZSET };
 
 struct key {
         struct snib__list link; /* in fakeredis.keys, in order of (db, name) */
@@ -30,7 +32,7 @@ struct key {
         enum type type;
         int64_t expires_ms; /* -1 never */
         struct bytes string;
-        struct field *fields; /* in order of insertion */
+        struct field *fields; /* hash, list: in order of insertion; sorted set: by score, then name */
         size_t count;
 };
 
@@ -64,7 +66,7 @@ struct fakeredis {
         bool full;
         struct lua_State *lua;
         struct fakeredis_conn *running; /* on whose behalf a script runs */
-        const char *running_sha1;
+        bool dirty; /* that script has called a command that writes: it is no longer refused for memory */
 };
 
 struct args {
@@ -90,6 +92,47 @@ void data_clear(struct fakeredis *f);
 struct field *data_field(struct key *k, const struct bytes *name);
 void data_set_field(struct key *k, const struct bytes *name, const struct bytes *value);
 bool data_remove_field(struct key *k, const struct bytes *name);
+void data_insert(struct key *k, size_t at, const struct bytes *name);
+void data_remove_at(struct key *k, size_t first, size_t count);
+/* Adds a member of a sorted set, or gives it another score. True: it was added. */
+bool data_set_score(struct key *k, const struct bytes *name, double score);
+const char *data_type_name(enum type type);
+
+/* One command while it is executed. */
+struct call {
+        struct fakeredis *f;
+        struct fakeredis_conn *c;
+        struct args a;
+        struct bytes *out;
+};
+
+#define NOT_A_NUMBER "-ERR value is not an integer or out of range\r\n"
+#define SYNTAX "-ERR syntax error\r\n"
+
+/* The key in argument 1 if it is of this type or absent; true if it is of another, which has been answered. */
+bool call_other_type(const struct call *x, enum type type, struct key **ret);
+struct key *call_make(const struct call *x, enum type type);
+void call_nil(const struct call *x);
+
+/* collection.c */
+void do_lpush(const struct call *x);
+void do_rpush(const struct call *x);
+void do_lpop(const struct call *x);
+void do_rpop(const struct call *x);
+void do_lindex(const struct call *x);
+void do_llen(const struct call *x);
+void do_lrange(const struct call *x);
+void do_lrem(const struct call *x);
+void do_zadd(const struct call *x);
+void do_zcard(const struct call *x);
+void do_zcount(const struct call *x);
+void do_zincrby(const struct call *x);
+void do_zrange(const struct call *x);
+void do_zrangebyscore(const struct call *x);
+void do_zrank(const struct call *x);
+void do_zrem(const struct call *x);
+void do_zremrangebyscore(const struct call *x);
+void do_zscore(const struct call *x);
 
 /* Executes one command of a client, or of a script (`scripted`), and appends its reply to `out`. */
 void command_run(struct fakeredis_conn *c, struct args a, bool scripted, struct bytes *out);

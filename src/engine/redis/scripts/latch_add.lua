@@ -1,0 +1,34 @@
+-- Counts a latch down, at most to 0, at which it is gone and its waiters go on.
+-- KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] how many, below 0, ARGV[2] channel, ARGV[3] how long to remember in ms.
+-- {1, count}: done, now or before; {0, 0}: it was open; {-1}: a string, but no number.
+local count = redis.pcall('GET', KEYS[1])
+local done = redis.pcall('GET', KEYS[2])
+if type(count) == 'table' or type(done) == 'table' then
+  return type(count) == 'table' and count or done
+end
+if done then
+  return {1, tonumber(done)}
+end
+if count and not count:find('^%-?%d+$') then
+  return {-1}
+end
+if not count or tonumber(count) <= 0 then
+  return {0, 0}
+end
+-- After a write, however empty, a script is not refused for lack of memory: a full server still counts down.
+local forgotten = redis.pcall('DEL', KEYS[2])
+if type(forgotten) == 'table' then
+  return forgotten
+end
+local left = math.max(count + ARGV[1], 0)
+local kept = redis.pcall('SET', KEYS[2], left, 'PX', ARGV[3])
+if kept.err then
+  return kept
+end
+if left > 0 then
+  redis.call('INCRBY', KEYS[1], ARGV[1])
+else
+  redis.call('DEL', KEYS[1])
+  redis.pcall('PUBLISH', ARGV[2], '0')
+end
+return {1, left}

@@ -1,0 +1,41 @@
+-- Makes permits, or changes how many there are. Who is out stays so; what is free may fall below 0.
+-- KEYS[1] how many are free, KEYS[2] who is out until when, KEYS[3] memory of this request; ARGV[1] 7, SET: so many if there are none, 8,
+-- RESIZE: so many, 9, ADD: so many more, below 0: fewer; ARGV[2] how many, ARGV[3] 1: only if they exist, ARGV[4] channel, ARGV[5] how
+-- long to remember in ms.
+-- {1, free}: done, now or before; {0, free}: they exist; {0}: they do not; {-1}: a string, but no number; {-2}: out of range.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local free = redis.pcall('GET', KEYS[1])
+local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
+local done = redis.pcall('GET', KEYS[3])
+if type(free) == 'table' or type(dead) == 'table' or type(done) == 'table' then
+  return type(free) == 'table' and free or type(dead) == 'table' and dead or done
+end
+if done then
+  return {1, tonumber(done)}
+end
+if free and not free:find('^%-?%d+$') then
+  return {-1}
+end
+-- Permits whose lease is over come back, to a number that still exists.
+local before = free and free + dead
+if (free and ARGV[1] == '7') or (not free and ARGV[3] == '1') then
+  return {0, before}
+end
+local out = redis.call('ZCARD', KEYS[2]) - dead
+local after = ARGV[1] == '9' and (before or 0) + ARGV[2] or ARGV[2] - out
+if after + out > 2147483647 or after + out < 0 then
+  return {-2}
+end
+if dead > 0 then
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+end
+local kept = redis.pcall('SET', KEYS[3], after, 'PX', ARGV[5])
+if kept.err then
+  return kept
+end
+redis.call('INCRBY', KEYS[1], after - (free or 0))
+if after > 0 and after > (free or 0) then
+  redis.pcall('PUBLISH', ARGV[4], after)
+end
+return {1, after}

@@ -1,0 +1,48 @@
+-- Starts the leases of permits again, of all or of none.
+-- KEYS[1] how many are free, KEYS[2] who is out until when; ARGV[1] lease in ms, 0: for ever, ARGV[2] ids, 16 bytes each, one after the
+-- other, ARGV[3] channel.
+-- {1}: renewed; {0}: not all of them are out; {-1}: a string, but no number.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local free = redis.pcall('GET', KEYS[1])
+local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
+if type(free) == 'table' or type(dead) == 'table' then
+  return type(free) == 'table' and free or dead
+end
+if free and not free:find('^%-?%d+$') then
+  return {-1}
+end
+if dead > 0 then
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+  local left = free and redis.call('INCRBY', KEYS[1], dead) or 0
+  if left > 0 then
+    redis.pcall('PUBLISH', ARGV[3], left)
+  end
+end
+local until_ms = ARGV[1] == '0' and 922337203685477 or now + ARGV[1]
+local members, named = {}, {}
+for at = 1, #ARGV[2], 16 do
+  local id = ARGV[2]:sub(at, at + 15)
+  if not redis.call('ZSCORE', KEYS[2], id) then
+    -- Redisson up to 3.16 writes the id as 32 hex digits.
+    id = id:gsub('.', function(byte) return string.format('%02x', byte:byte()) end)
+    if not redis.call('ZSCORE', KEYS[2], id) then
+      return {0}
+    end
+  end
+  if named[id] then
+    return {0}
+  end
+  members[#members + 1] = id
+  named[id] = true
+end
+if #members == 0 then
+  return {0}
+end
+for _, id in ipairs(members) do
+  local renewed = redis.pcall('ZADD', KEYS[2], until_ms, id)
+  if type(renewed) == 'table' then
+    return renewed
+  end
+end
+return {1}

@@ -1,0 +1,30 @@
+-- Takes permits if there are enough, once for this request.
+-- KEYS[1] the semaphore, KEYS[2] memory of this request: how many it took, 0 once that was undone; ARGV[1] how many,
+-- ARGV[2] how long to remember in ms.
+-- {1, free}: taken, now or before; {0, free}: not enough, or undone before it arrived; {0}: no semaphore; {-1}: a string, but no number.
+local free = redis.pcall('GET', KEYS[1])
+local took = redis.pcall('GET', KEYS[2])
+if type(free) == 'table' or type(took) == 'table' then
+  return type(free) == 'table' and free or took
+end
+if free and not free:find('^%-?%d+$') then
+  return {-1}
+end
+free = tonumber(free)
+if took then
+  return {took == '0' and 0 or 1, free}
+end
+if not free or free < tonumber(ARGV[1]) then
+  return {0, free}
+end
+-- What may be refused for lack of memory or rights comes first, or is undone: no permit is lost.
+local kept = redis.pcall('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+if kept.err then
+  return kept
+end
+free = redis.pcall('DECRBY', KEYS[1], ARGV[1])
+if type(free) == 'table' then
+  redis.call('DEL', KEYS[2])
+  return free
+end
+return {1, free}

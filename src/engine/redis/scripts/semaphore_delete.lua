@@ -1,0 +1,23 @@
+-- Removes a semaphore. Its waiters hear nothing and go on waiting.
+-- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how long to remember in ms.
+-- {1}: removed, now or before; {0}: it does not exist; {-1}: a string, but no number.
+local free = redis.pcall('GET', KEYS[1])
+local done = redis.pcall('GET', KEYS[2])
+if type(free) == 'table' or type(done) == 'table' then
+  return type(free) == 'table' and free or done
+end
+if done then
+  return {1}
+end
+if not free then
+  return {0}
+end
+if not free:find('^%-?%d+$') then
+  return {-1}
+end
+local removed = redis.pcall('DEL', KEYS[1])
+if type(removed) == 'table' then
+  return removed
+end
+redis.pcall('SET', KEYS[2], '0', 'PX', ARGV[1])
+return {1}

@@ -1,0 +1,26 @@
+-- Makes a semaphore with so many permits if there is none.
+-- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how many, ARGV[2] it vanishes after so many ms, 0 never,
+-- ARGV[3] channel, ARGV[4] how long to remember in ms.
+-- {1, free}: done, now or before; {0, free}: it exists; {-1}: a string, but no number.
+local free = redis.pcall('GET', KEYS[1])
+local done = redis.pcall('GET', KEYS[2])
+if type(free) == 'table' or type(done) == 'table' then
+  return type(free) == 'table' and free or done
+end
+if done then
+  return {1, tonumber(done)}
+end
+if free then
+  return free:find('^%-?%d+$') and {0, tonumber(free)} or {-1}
+end
+local kept = redis.pcall('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
+if kept.err then
+  return kept
+end
+if ARGV[2] == '0' then
+  redis.call('SET', KEYS[1], ARGV[1])
+else
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
+redis.pcall('PUBLISH', ARGV[3], ARGV[1])
+return {1, tonumber(ARGV[1])}
