@@ -57,7 +57,6 @@ enum put {
         PUT_ENQUEUE,      /* 1 or 0 */
         PUT_WAITER_LEASE, /* how long a waiter that says nothing is believed to live */
         PUT_UNDER,
-        PUT_HOLD_KEYS, /* "{name}:id:rwlock_timeout:" */
         PUT_N,
         PUT_TTL,
         PUT_EXPECTED,

@@ -17,11 +17,33 @@ static bool wrong_kind(struct redis *r, struct request *q, const struct snib__re
         if (count != 4 || v[2].type != SNIB__RESP_INTEGER || v[3].type != SNIB__RESP_INTEGER)
                 return false;
         snprintf(found, sizeof(found), "a hash of %" PRId64 " fields", v[2].integer);
+        if (v[2].integer == 1)
+                snprintf(found, sizeof(found), "a lock");
         snib__decode_wrong_kind(r, q, v[3].integer == 1 ? "a read-write lock" : found);
         return true;
 }
 
-/* {1, token}, {2, token}: held now; {0, left, holder}: busy, or gone. */
+/* {0, left, holder}: busy, or gone; of a fair lock {0, left, holder, place, waiters}: busy. */
+static bool refused(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
+{
+        struct snib__reply *p = &q->reply;
+        bool queue = q->op.kind == SNIB_KIND_FAIR && q->op.token == 0;
+
+        if (count != (queue ? 6 : 4) || !snib__decode_holder(r, &v[2], &v[3], p) ||
+            (!p->held && q->op.token == 0 && !queue))
+                return false;
+        if (queue) {
+                if (v[4].type != SNIB__RESP_INTEGER || v[5].type != SNIB__RESP_INTEGER || v[4].integer < 0 ||
+                    v[5].integer < v[4].integer)
+                        return false;
+                p->position = v[4].integer;
+                p->waiters = v[5].integer;
+        }
+        p->status = q->op.token > 0 ? SNIB__GONE : SNIB__BUSY;
+        return true;
+}
+
+/* {1, token}, {2, token}: held now; {0, ...}: not. */
 static bool acquired(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         struct snib__reply *p = &q->reply;
@@ -29,13 +51,12 @@ static bool acquired(struct redis *r, struct request *q, const struct snib__resp
         if (v[1].integer == -1)
                 return wrong_kind(r, q, v, count);
         if (v[1].integer == 0) {
-                if (count != 4 || !snib__decode_holder(r, &v[2], &v[3], p) || (!p->held && q->op.token == 0))
+                if (!refused(r, q, v, count))
                         return false;
                 if (!strcmp(p->holder.id.text, "mode")) {
                         snib__decode_wrong_kind(r, q, "a read-write lock");
                         return true;
                 }
-                p->status = q->op.token > 0 ? SNIB__GONE : SNIB__BUSY;
         } else {
                 if (count != 3 || (v[1].integer != 1 && v[1].integer != 2) || !snib__decode_token(r, &v[2], &p->token))
                         return false;
@@ -54,6 +75,8 @@ static bool acquired(struct redis *r, struct request *q, const struct snib__resp
 static bool kept(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         (void)now;
+        if (v[1].integer == -1)
+                return wrong_kind(r, q, v, count);
         if (v[1].integer == 1 && count == 2)
                 q->reply.status = q->op.verb == SNIB__RENEW ? SNIB__RENEWED : SNIB__RELEASED;
         else if (v[1].integer == 0 && count == 4 && snib__decode_holder(r, &v[2], &v[3], &q->reply))
@@ -196,42 +219,60 @@ static bool observed(struct redis *r, struct request *q, const struct snib__resp
         return true;
 }
 
-#define LOOK                                                             \
+#define KEYS_OF_ANY                                                      \
         1,                                                               \
         {                                                                \
                 PUT_NAME, NAME_TAG, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS \
         }
-#define LOOKING \
-        [SNIB__QUERY] = {SNIB__SCRIPT_QUERY, LOOK, described}, [SNIB__OBSERVE] = {SNIB__SCRIPT_QUERY, LOOK, observed}
-#define KEEPING [SNIB__RENEW] = {SNIB__SCRIPT_RENEW, 1, {PUT_NAME, PUT_ID, PUT_LEASE}, kept}
-#define ENDING                                                                                    \
+#define FAIR \
+        4,   \
+        {    \
+                PUT_NAME, NAME_QUEUE, NAME_TURNS, NAME_WAITING, PUT_VERB, PUT_ID, NAME_LOCK_CHANNEL
+#define SIDE \
+        1,   \
+        {    \
+                PUT_NAME, PUT_VERB, PUT_KIND, PUT_ID, NAME_TAG, NAME_RW_CHANNEL
+
+/* clang-format off */
+#define QUERIED [SNIB__QUERY] = {SNIB__SCRIPT_QUERY, KEYS_OF_ANY, described}
+#define OBSERVED [SNIB__OBSERVE] = {SNIB__SCRIPT_QUERY, KEYS_OF_ANY, observed}
+#define RENEWED [SNIB__RENEW] = {SNIB__SCRIPT_RENEW, 1, {PUT_NAME, PUT_ID, PUT_LEASE}, kept}
+#define ENDED \
         [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID, NAME_LOCK_CHANNEL}, kept}, \
         [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME, NAME_LOCK_CHANNEL}, forced}
-#define ENDING_SILENTLY                                                                                             \
-        [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID}, kept}, [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, \
-                                                                                                1,                  \
-                                                                                                {PUT_NAME},         \
-                                                                                                forced}
-#define TAKING [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE, 1, {PUT_NAME, PUT_ID, PUT_LEASE, PUT_TOKEN}, acquired}
 
 const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
-    [SNIB_KIND_LOCK] = {TAKING, KEEPING, ENDING, LOOKING},
-    [SNIB_KIND_SPIN] = {TAKING, KEEPING, ENDING_SILENTLY, LOOKING},
-    [SNIB_KIND_FENCED] = {[SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED,
-                                             2,
-                                             {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN},
-                                             acquired},
-                          KEEPING,
-                          ENDING,
-                          LOOKING},
-    /* A new term is told to those who observe. */
-    [SNIB_KIND_ELECTION] = {[SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED,
-                                               2,
-                                               {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN, NAME_LOCK_CHANNEL},
-                                               acquired},
-                            KEEPING,
-                            ENDING,
-                            LOOKING},
+    [SNIB_KIND_LOCK] = {
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE, 1, {PUT_NAME, PUT_ID, PUT_LEASE, PUT_TOKEN}, acquired},
+        RENEWED, ENDED, QUERIED, OBSERVED},
+    [SNIB_KIND_FENCED] = {
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED, 2, {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN}, acquired},
+        RENEWED, ENDED, QUERIED, OBSERVED},
+    [SNIB_KIND_FAIR] = {
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_FAIR, FAIR, PUT_LEASE, PUT_TOKEN, PUT_ENQUEUE, PUT_WAITER_LEASE}, acquired},
+        [SNIB__RELEASE] = {SNIB__SCRIPT_FAIR, FAIR}, kept},
+        [SNIB__FORCE] = {SNIB__SCRIPT_FAIR, FAIR}, forced},
+        RENEWED, QUERIED, OBSERVED},
+    /* Nobody is told of its end: its waiters poll. */
+    [SNIB_KIND_SPIN] = {
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE, 1, {PUT_NAME, PUT_ID, PUT_LEASE, PUT_TOKEN}, acquired},
+        [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID}, kept},
+        [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME}, forced},
+        RENEWED, QUERIED, OBSERVED},
+    /* A fenced lock whose beginning is told, too, to those who observe. */
+    [SNIB_KIND_ELECTION] = {
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED, 2,
+                           {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN, NAME_LOCK_CHANNEL}, acquired},
+        RENEWED, ENDED, QUERIED, OBSERVED},
+#define BOTH_SIDES \
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_RW, SIDE, PUT_LEASE, PUT_TOKEN, PUT_UNDER}, acquired}, \
+        [SNIB__RELEASE] = {SNIB__SCRIPT_RW, SIDE}, kept}, \
+        [SNIB__RENEW] = {SNIB__SCRIPT_RW, SIDE, PUT_LEASE}, kept}, \
+        [SNIB__FORCE] = {SNIB__SCRIPT_RW, SIDE}, forced}, \
+        QUERIED
+    [SNIB_KIND_READ] = {BOTH_SIDES},
+    [SNIB_KIND_WRITE] = {BOTH_SIDES},
 };
+/* clang-format on */
 
-const struct row snib__any_row = {SNIB__SCRIPT_QUERY, LOOK, described};
+const struct row snib__any_row = {SNIB__SCRIPT_QUERY, KEYS_OF_ANY, described};

@@ -113,18 +113,6 @@ static void put_number(struct command *c, int64_t number)
         put_made(c, minus + snib__decimal(c->scratch + minus, minus ? -(uint64_t)number : (uint64_t)number));
 }
 
-/* "{name}:id:rwlock_timeout:", to which the number of the hold is added */
-static void put_hold_keys(struct command *c, const struct snib__op *op)
-{
-        static const char suffix[] = ":rwlock_timeout:";
-        size_t n = snib__name_write(NAME_TAG, op->name, c->scratch), id = strlen(op->id.text);
-
-        c->scratch[n++] = ':';
-        memcpy(c->scratch + n, op->id.text, id);
-        memcpy(c->scratch + n + id, suffix, sizeof(suffix) - 1);
-        put_made(c, n + id + sizeof(suffix) - 1);
-}
-
 static void put_one(struct command *c, const struct snib__op *op, enum put what)
 {
         switch (what) {
@@ -166,9 +154,6 @@ static void put_one(struct command *c, const struct snib__op *op, enum put what)
                 break;
         case PUT_IF_EXISTS:
                 put_text(c, op->if_exists ? "1" : "0");
-                break;
-        case PUT_HOLD_KEYS:
-                put_hold_keys(c, op);
                 break;
         case PUT_DATA:
                 put(c, op->data, op->data_length);

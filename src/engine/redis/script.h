@@ -16,6 +16,8 @@ enum snib__redis_script_id {
         SNIB__SCRIPT_RENEW,
         SNIB__SCRIPT_FORCE,
         SNIB__SCRIPT_QUERY,
+        SNIB__SCRIPT_FAIR,
+        SNIB__SCRIPT_RW,
         /* What is counted, and registers: rows in count.c. */
         SNIB__SCRIPT_SEMAPHORE_ACQUIRE,
         SNIB__SCRIPT_SEMAPHORE_UNDO,

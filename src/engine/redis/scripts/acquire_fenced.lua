@@ -1,7 +1,7 @@
 -- As acquire.lua, with the token counter at the server. A new hold's token is max(counter + 1, now in us): a lost counter
 -- cannot bring an old token back. The counter is counted by INCR and handed on as text: Lua's numbers end at 2^53.
 -- KEYS[1] the lock, KEYS[2] its token counter; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the token this hold has as far as the
--- client knows, else 0.
+-- client knows, else 0, ARGV[4] channel on which a new hold is told, or nothing.
 -- {1, token}: taken; {2, token}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; {-1, fields, has a field "mode"}: no lock of this kind.
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
@@ -54,5 +54,8 @@ if type(renewed) == 'table' then
     redis.pcall('DEL', KEYS[1]) -- the user may not PEXPIRE: no lock is better than one without an end
   end
   return renewed
+end
+if status == 1 and ARGV[4] then
+  redis.pcall('PUBLISH', ARGV[4], '2')
 end
 return {status, token}

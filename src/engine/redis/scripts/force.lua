@@ -1,5 +1,5 @@
 -- Ends whoever's hold and wakes waiters. What is no lock is left alone.
--- KEYS[1] the lock; ARGV[1] channel.
+-- KEYS[1] the lock; ARGV[1] channel, or nothing.
 -- {1, left, holder}: this was there and is no more; {0, -2, ''}: nobody held it; {-1, fields, has a field "mode"}: no lock of this kind.
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
@@ -17,5 +17,7 @@ local removed = redis.pcall('DEL', KEYS[1])
 if type(removed) == 'table' then
   return removed
 end
-redis.pcall('PUBLISH', ARGV[1], '0')
+if ARGV[1] then
+  redis.pcall('PUBLISH', ARGV[1], '0')
+end
 return {1, left, holder}

@@ -24,7 +24,7 @@ if kind == 'hash' then
       if field ~= 'mode' then
         local write = string.sub(field, -6) == ':write'
         local live = write
-        for i = 1, not write and tonumber(redis.call('HGET', KEYS[1], field)) or 0 do
+        for i = 1, not write and math.min(tonumber(redis.call('HGET', KEYS[1], field)) or 0, 1000) or 0 do
           live = live or redis.call('EXISTS', ARGV[1] .. ':' .. field .. ':rwlock_timeout:' .. i) == 1
         end
         if live then
