@@ -538,7 +538,7 @@ static void another_program_in_sqlite_is_waited_for(void **state)
         proc_wait(&s, 10000);
         /* the shell was the last to close the file but for us: its clean-up took nothing away */
         assert_int_equal(release(p, "job", x).status, SNIB__RELEASED);
-        assert_int_equal(ask_sql(dir, "SELECT id='' FROM lock WHERE name='job'"), 1);
+        assert_int_equal(ask_sql(dir, "SELECT id='' FROM object WHERE name='job'"), 1);
         pump_close(p);
 }
 

@@ -14,13 +14,15 @@
 #include "engine/local/store.h"
 #include "engine/local/worker.h"
 
-#define SNIB__MAILS_MAX 8
+/* How many that stand before a waiter are watched. Whoever waits behind more looks by itself within a poll. */
+#define SNIB__BEFORE_MAX 8
 
 /* What an item asks. */
 enum snib__task {
         SNIB__TASK_OP,    /* what was submitted; ends in a REPLY */
         SNIB__TASK_LOOK,  /* how a waiter of this client stands; ends whoever is dead or over, if that is found to be
                              necessary */
+        SNIB__TASK_LIST,  /* one line of a listing */
         SNIB__TASK_ENTER, /* open */
         SNIB__TASK_LEAVE  /* close */
 };
@@ -28,14 +30,14 @@ enum snib__task {
 /* Where an id stands after a transaction. */
 enum snib__standing { SNIB__STANDS_NOT = 0, SNIB__STANDS_QUEUED = 1, SNIB__STANDS_HOLDER = 2 };
 
-/* Who stands before a waiter: the holder for the first, else the waiter before it. Watching that one's process is
- * enough for everybody: who is before it is watched by itself. */
+/* Who stands before a waiter: those who sit for the first one and for an observer, else the waiter before it. Watching
+ * these processes is enough for everybody: who is before them is watched by them. */
 struct snib__before {
         enum snib__standing standing;
-        int64_t position;
-        int64_t holder_expires_ms;
-        bool known; /* `peer` is a client of another process */
-        struct snib__peer_row peer;
+        bool first;                /* nobody who waits stands before it */
+        int64_t holder_expires_ms; /* the first lease among those who sit; INT64_MAX */
+        int count;                 /* of `peer`: clients of other processes, each once */
+        struct snib__peer_row peer[SNIB__BEFORE_MAX];
 };
 
 /* A request on its way to its note. Items are pooled; after warm-up nothing is allocated. */
@@ -47,10 +49,13 @@ struct snib__item {
         struct snib__op op; /* its name points at `name` */
         snib__ns due;       /* patience ends */
         bool new_hold;      /* ACQUIRE began a hold */
+        void *payload;      /* what op.data or op.permits point at, once it is with the worker */
+        void *data;         /* what note.reply.data points at */
+        size_t data_room;
         struct snib__note note;
         struct snib__before before;
-        int mails;
-        struct snib__mail mail[SNIB__MAILS_MAX];
+        struct snib__mail *mail;
+        size_t mails, mail_room;
         struct snib_error error; /* with FAILED */
         char name[SNIB_NAME_MAX + 1];
 };
@@ -58,19 +63,27 @@ struct snib__item {
 /* The process of a client that stands before waiters of ours. */
 struct snib__peer {
         struct snib__tree_node node; /* by uuid */
-        struct snib__list waits;     /* empty: kept for the next time */
+        struct snib__list sights;    /* empty: kept for the next time */
         struct snib__list idle;
         char uuid[SNIB__UUID_LENGTH + 1];
         int64_t slot;
         int pidfd;   /* -1: no notice of its death can be had, or it came */
         int tick_ms; /* then: how soon to look again */
+        bool ours;   /* a client of this process: its end is ours, or its close() tells us */
+};
+
+/* A waiter of ours watches a peer. */
+struct snib__sight {
+        struct snib__list of_peer;
+        struct snib__wait *wait;
+        struct snib__peer *peer;
 };
 
 struct snib__wait {
         struct snib__tree_node by_id;
         struct snib__tree_node by_due;
-        struct snib__list of_peer;
-        struct snib__peer *peer;
+        int sights;
+        struct snib__sight sight[SNIB__BEFORE_MAX];
         struct snib__id id;
         snib__ns due; /* look at this time */
         bool granted; /* its GRANTED is on the way to core */
@@ -109,6 +122,8 @@ struct snib__local {
 /* transact.c: the run and after functions of items. */
 void snib__item_run(struct snib__work *work);
 void snib__item_after(struct snib__work *work);
+/* Answers a QUERY from what is there, and changes nothing. With store.lock; an SQLite result code. */
+int snib__item_peek(struct snib__item *item, int64_t now_ms);
 
 /* local.c */
 void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns now);

@@ -3,7 +3,7 @@
 /*
  * The local: engine: the seam between the engine interface and the file shared by the processes of one machine.
  * Requests become items; an item is run at once on the caller's thread when nobody is in the way, else by the store's
- * worker; its answer becomes a note. Not a store (transact.c, rows.c), not a lock (the model).
+ * worker; its answer becomes a note. Not a store (transact.c, rows.c), not an object (the model).
  *
  * Invariants: every submitted request leaves exactly one REPLY. Items of one client are run in the order of submission:
  * while one is with the worker, all later ones go there too. One thread at a time, except for what worker.h says of
@@ -18,6 +18,7 @@
 #include "engine/local/client.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <snib/register.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -59,6 +60,15 @@ static void deliver(struct snib__work *work)
 
         snib__list_append(&c->done, &work->link);
         (void)!write(c->event_fd, &one, sizeof(one));
+}
+
+/* What it kept for one request alone. */
+static void item_forget(struct snib__item *item)
+{
+        free(item->payload);
+        free(item->data);
+        item->payload = item->data = NULL;
+        item->data_room = 0;
 }
 
 /* An item from the pool; NULL without memory. */
@@ -138,21 +148,19 @@ static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now
 {
         const struct snib__reply *reply = &item->note.reply;
         struct snib__wait *wait = c->waits.count ? snib__wait_find(c, &item->op.id, item->op.name) : NULL;
+        bool asks = item->op.verb == SNIB__ACQUIRE || item->op.verb == SNIB__OBSERVE;
 
-        if (item->op.verb == SNIB__ACQUIRE && reply->status == SNIB__BUSY &&
-            item->before.standing == SNIB__STANDS_QUEUED) {
+        if (asks && reply->status == SNIB__BUSY && item->before.standing == SNIB__STANDS_QUEUED) {
                 snib__wait_put(c, item, now);
                 if (c->early)
                         snib__waits_all_at(c, now);
-        } else if (item->op.verb == SNIB__ACQUIRE && reply->status != SNIB__FAILED) {
+        } else if (asks && reply->status != SNIB__FAILED) {
                 if (reply->status == SNIB__GRANTED && (item->new_hold || wait))
                         c->holds++;
                 if (wait)
                         snib__wait_remove(c, wait);
         } else if (item->op.verb == SNIB__RELEASE && reply->status != SNIB__FAILED) {
-                if (!wait && reply->status == SNIB__RELEASED && c->holds > 0)
-                        c->holds--;
-                if (wait && wait->granted && c->holds > 0 && reply->status == SNIB__GONE)
+                if (!wait && reply->status == SNIB__RELEASED && !item->op.permits && c->holds > 0)
                         c->holds--;
                 if (wait)
                         snib__wait_remove(c, wait);
@@ -197,6 +205,26 @@ static void complete(struct snib__local *c, struct snib__item *item, snib__ns no
                 op_done(c, item, now);
 }
 
+/* The worker may come to a request after its sender has given up and freed what it points at. */
+static int take_payload(struct snib__item *item)
+{
+        struct snib__op *op = &item->op;
+        size_t size = op->permits ? op->permit_count * sizeof(op->permits[0]) : op->data_length;
+        const void *from = op->permits ? (const void *)op->permits : op->data;
+
+        if (size == 0 || item->payload)
+                return 0;
+        item->payload = snib__alloc(size);
+        if (!item->payload)
+                return snib__error(&item->error, SNIB_ENOMEM, "out of memory");
+        memcpy(item->payload, from, size);
+        if (op->permits)
+                op->permits = item->payload;
+        else
+                op->data = item->payload;
+        return 0;
+}
+
 static void dispatch(struct snib__local *c, struct snib__item *item, snib__ns now)
 {
         int r;
@@ -206,7 +234,9 @@ static void dispatch(struct snib__local *c, struct snib__item *item, snib__ns no
                 complete(c, item, now);
                 return;
         }
-        r = snib__worker_add(c->store->worker, &item->work, &item->error);
+        r = take_payload(item);
+        if (r == 0)
+                r = snib__worker_add(c->store->worker, &item->work, &item->error);
         if (r < 0) {
                 fail_item(item, r);
                 complete(c, item, now);
@@ -226,6 +256,7 @@ void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns n
         wait->looking = true;
         snib__wait_at(c, wait, SNIB__NEVER);
         item->op.verb = SNIB__QUERY;
+        item->op.kind = SNIB_KIND_ANY;
         item->op.id = wait->id;
         set_name(item, (struct snib__name){wait->name, wait->length});
         item->work.gate = false;
@@ -247,6 +278,12 @@ static int check_op(struct snib__item *item, const struct snib__op *op)
                 return snib__error(&item->error, SNIB_ENAME, "the name has a NUL byte in it");
         if (!snib__id_set(&op->id) && op->verb != SNIB__QUERY && op->verb != SNIB__FORCE)
                 return snib__error(&item->error, SNIB_EINVAL, "the request has no id");
+        if (op->kind == SNIB_KIND_ANY ? op->verb != SNIB__QUERY && op->verb != SNIB__FORCE
+                                      : snib__family_of(op->kind) == SNIB__FAMILY_NONE)
+                return snib__error(&item->error, SNIB_EUNSUPPORTED, "local: has no object of kind %d", op->kind);
+        if (op->data_length > SNIB_REGISTER_MAX)
+                return snib__error(&item->error, SNIB_ELIMIT, "the value has %zu bytes: up to %zu are possible",
+                                   op->data_length, SNIB_REGISTER_MAX);
         return 0;
 }
 
@@ -273,43 +310,30 @@ static void local_submit(struct snib__engine *e, struct snib__tag tag, const str
         dispatch(c, item, now);
 }
 
-/* Whether the holder of a listed lock still holds it. */
-static bool alive(struct snib__local *c, const struct snib__seat *holder, int64_t now_ms)
-{
-        struct snib__peer_row row;
-        char uuid[SNIB__UUID_LENGTH + 1];
-
-        if (holder->expires_ms <= now_ms)
-                return false;
-        if (!snib__uuid_of(&holder->id, uuid))
-                return true;
-        return snib__rows_client_by_uuid(c->store, uuid, &row) != SQLITE_ROW || snib__live_test(c->store, row.slot);
-}
-
-/* SQLITE_DONE when all locks have their note. */
+/* SQLITE_DONE when everything has its note. */
 static int list_all(struct snib__local *c, struct snib__tag tag, snib__ns now)
 {
         struct snib__name name;
-        struct snib__seat holder;
-        int64_t token, waiters;
         int rc;
 
-        memset(&holder, 0, sizeof(holder));
-        while ((rc = snib__rows_list(c->store, &name, &token, &holder, &waiters)) == SQLITE_ROW) {
-                if (name.length < 1 || name.length > SNIB_NAME_MAX || !alive(c, &holder, now / SNIB__MS))
-                        continue;
-                struct snib__item *item = item_get(c, SNIB__TASK_OP);
+        while ((rc = snib__rows_list(c->store, &name)) == SQLITE_ROW) {
+                struct snib__item *item = item_get(c, SNIB__TASK_LIST);
                 if (!item)
                         return SQLITE_NOMEM;
-                set_name(item, name);
-                item->note.tag = tag;
-                item->note.reply.status = SNIB__INFO;
-                item->note.reply.held = true;
-                item->note.reply.holder = holder;
-                item->note.reply.token = token;
-                item->note.reply.left_ms = holder.expires_ms - now / SNIB__MS;
-                item->note.reply.waiters = waiters;
-                push_note(c, item, SNIB__NOTE_LISTED);
+                if (name.length >= 1 && name.length <= SNIB_NAME_MAX) {
+                        set_name(item, name);
+                        item->op.verb = SNIB__QUERY;
+                        item->op.kind = SNIB_KIND_ANY;
+                        rc = snib__item_peek(item, now / SNIB__MS);
+                }
+                if (!item->note.reply.held) {
+                        item_drop(c, item);
+                } else {
+                        item->note.tag = tag;
+                        push_note(c, item, SNIB__NOTE_LISTED);
+                }
+                if (rc != SQLITE_ROW && rc != SQLITE_OK)
+                        return rc;
         }
         return rc;
 }
@@ -466,8 +490,10 @@ static void local_process(struct snib__engine *e, const struct snib__interest *r
         struct snib__local *c = local(e);
         struct snib__wait *wait;
 
-        for (struct snib__list *l; (l = snib__list_take(&c->spent));)
+        for (struct snib__list *l; (l = snib__list_take(&c->spent));) {
+                item_forget(item_of(l));
                 snib__list_append(&c->spare, l);
+        }
         /* Who has just submitted and asks for the answer need not pay for a look at the sockets, every time. */
         if (ready && ready->count > 0 ? ready->fds[0].events != 0
                                       : snib__list_empty(&c->notes) || now - c->polled >= SNIB__MS || now < c->polled)
@@ -497,8 +523,11 @@ static bool local_next(struct snib__engine *e, struct snib__note *ret)
 
 static void items_free(struct snib__list *list)
 {
-        for (struct snib__list *l; (l = snib__list_take(list));)
+        for (struct snib__list *l; (l = snib__list_take(list));) {
+                item_forget(item_of(l));
+                free(item_of(l)->mail);
                 free(item_of(l));
+        }
 }
 
 static void close_fd(int *fd)
@@ -717,7 +746,9 @@ const struct snib__engine_ops snib__local_engine = {
                 "a paused holder keeps the lock until its lease ends, then learns of the loss before it goes on",
             .on_partition = "cannot happen: one machine; network file systems are refused",
             .on_failover = "none",
-            .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE | SNIB_CAP_CROSS_PROCESS,
+            .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE | SNIB_CAP_CROSS_PROCESS |
+                    SNIB_CAP_WRITER_IN_TURN | SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK |
+                    SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER,
         },
     .traits = SNIB__TRAIT_QUEUE,
     .schemes = schemes,

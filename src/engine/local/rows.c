@@ -1,41 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Records to rows and back: every SQL statement that runs after open. Not a decision about locks (that is the model's)
- * and not a transaction (the caller's). What comes out of the file is another process's word: texts are cut to their
- * fields, and a waiter without an id, or one that is the holder, is left out and its row goes with the next change.
- * Called with store.lock held.
+ * Records to rows and back: every SQL statement that runs after open. Not a decision about objects (that is the
+ * model's) and not a transaction (the caller's). Called with store.lock held.
+ *
+ * A record is the row of its object, which also has the first seat and counts the rows of the others, and rows in other
+ * tables only if there are more seats, or waiters, or requests to remember, or something that exists without anybody
+ * holding it. So a lock that nobody waits for is one row, read once and written once.
+ *
+ * What comes out of the file is another process's word. Nothing is repaired: a row that snib__rows_save() would not
+ * have written makes the record damaged, and the answer is SQLITE_CORRUPT. Hosts and labels are cut to their fields.
  */
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "engine/local/store.h"
+#include <stdlib.h>
 #include <string.h>
 
+/* The columns of a seat, of a waiter and of the first seat in an object's row: the same places, whatever the names. */
 #define SEAT "id,host,pid,label,since_ms,expires_ms"
+#define SEAT_ROW SEAT ",kind,lease_ms,number,token,confirmed"
+#define WAITER_ROW SEAT ",kind,lease_ms,number,seen,observer"
+#define FIRST_SEAT SEAT ",kind,lease_ms,number,held_token,confirmed"
+#define COLUMN_NUMBERS 6
+#define COLUMN_REST (COLUMN_NUMBERS + SNIB__NUMBERS)
 #define CLIENT "uuid,slot,pid,pid_namespace,host,label"
+
+/* Nobody sits, waits or exists. In the column where the kind of the first seat stands otherwise. */
+#define KIND_NONE SNIB_KIND_ANY
 
 static const char *const sql[SNIB__SQL_COUNT] = {
     [SNIB__SQL_BEGIN] = "BEGIN",
     [SNIB__SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
     [SNIB__SQL_COMMIT] = "COMMIT",
     [SNIB__SQL_ROLLBACK] = "ROLLBACK",
-    [SNIB__SQL_LOCK_GET] = "SELECT " SEAT ",token,queued FROM lock WHERE name=?1",
-    [SNIB__SQL_LOCK_ADD] = "INSERT INTO lock(" SEAT ",token,queued,name) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
-    [SNIB__SQL_LOCK_SET] =
-        ("UPDATE lock SET id=?1,host=?2,pid=?3,label=?4,since_ms=?5,expires_ms=?6,token=?7,queued=?8 WHERE name=?9"),
-    [SNIB__SQL_LOCK_LIST] = "SELECT " SEAT ",token,queued,name FROM lock WHERE id<>'' ORDER BY name",
-    [SNIB__SQL_WAITER_GET] = "SELECT " SEAT ",lease_ms,seq FROM waiter WHERE name=?1 ORDER BY seq LIMIT ?2",
-    [SNIB__SQL_WAITER_ADD] = ("INSERT INTO waiter(" SEAT ",lease_ms,name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,"
-                              "(SELECT coalesce(max(seq),0)+1 FROM waiter WHERE name=?8))"),
-    [SNIB__SQL_WAITER_SET] = "UPDATE waiter SET expires_ms=?1,lease_ms=?2 WHERE name=?3 AND seq=?4",
+    [SNIB__SQL_OBJECT_GET] = "SELECT " FIRST_SEAT ",token,seats,waiters,dones FROM object WHERE name=?1",
+    [SNIB__SQL_OBJECT_ADD] = ("INSERT INTO object(" FIRST_SEAT ",token,seats,waiters,dones,name) "
+                              "VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"),
+    [SNIB__SQL_OBJECT_SET] =
+        ("UPDATE object SET id=?1,host=?2,pid=?3,label=?4,since_ms=?5,expires_ms=?6,kind=?7,lease_ms=?8,number=?9,"
+         "held_token=?10,confirmed=?11,token=?12,seats=?13,waiters=?14,dones=?15 WHERE name=?16"),
+    [SNIB__SQL_OBJECT_LIST] = "SELECT name FROM object WHERE kind<>-1 ORDER BY name",
+    [SNIB__SQL_SEAT_GET] = "SELECT " SEAT_ROW ",seq FROM seat WHERE name=?1 ORDER BY seq LIMIT ?2",
+    [SNIB__SQL_SEAT_ADD] = ("INSERT INTO seat(" SEAT_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,"
+                            "(SELECT coalesce(max(seq),0)+1 FROM seat WHERE name=?12))"),
+    [SNIB__SQL_SEAT_SET] =
+        ("UPDATE seat SET expires_ms=?6,kind=?7,lease_ms=?8,number=?9,token=?10,confirmed=?11 WHERE name=?12 AND "
+         "seq=?13"),
+    [SNIB__SQL_SEAT_REMOVE] = "DELETE FROM seat WHERE name=?1 AND seq=?2",
+    [SNIB__SQL_WAITER_GET] = "SELECT " WAITER_ROW ",seq FROM waiter WHERE name=?1 ORDER BY seq LIMIT ?2",
+    [SNIB__SQL_WAITER_ADD] =
+        ("INSERT INTO waiter(" WAITER_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,"
+         "(SELECT coalesce(max(seq),0)+1 FROM waiter WHERE name=?12))"),
+    [SNIB__SQL_WAITER_SET] =
+        ("UPDATE waiter SET expires_ms=?6,kind=?7,lease_ms=?8,number=?9,seen=?10,observer=?11 WHERE name=?12 AND "
+         "seq=?13"),
     [SNIB__SQL_WAITER_REMOVE] = "DELETE FROM waiter WHERE name=?1 AND seq=?2",
+    [SNIB__SQL_DONE_GET] = "SELECT id,expires_ms,value,applied,seq FROM done WHERE name=?1 ORDER BY seq LIMIT ?2",
+    [SNIB__SQL_DONE_ADD] = ("INSERT INTO done(id,expires_ms,value,applied,name,seq) VALUES(?1,?2,?3,?4,?5,"
+                            "(SELECT coalesce(max(seq),0)+1 FROM done WHERE name=?5))"),
+    [SNIB__SQL_DONE_REMOVE] = "DELETE FROM done WHERE name=?1 AND seq=?2",
+    [SNIB__SQL_CONTENT_GET] = "SELECT value,version,expires_ms,CASE WHEN ?2 THEN data END FROM content WHERE name=?1",
+    [SNIB__SQL_CONTENT_PUT] =
+        "INSERT OR REPLACE INTO content(value,version,expires_ms,data,name) VALUES(?1,?2,?3,?4,?5)",
+    [SNIB__SQL_CONTENT_REMOVE] = "DELETE FROM content WHERE name=?1",
     [SNIB__SQL_CLIENT_BY_UUID] = "SELECT " CLIENT " FROM client WHERE uuid=?1",
     [SNIB__SQL_CLIENT_BY_SLOT] = "SELECT " CLIENT " FROM client WHERE slot=?1",
     [SNIB__SQL_CLIENT_ADD] = "INSERT OR REPLACE INTO client(" CLIENT ",since_ms) VALUES(?1,?2,?3,?4,?5,?6,?7)",
     [SNIB__SQL_CLIENT_REMOVE] = "DELETE FROM client WHERE uuid=?1",
     [SNIB__SQL_NAMES_OF] =
-        ("SELECT min(name) FROM (SELECT name FROM lock WHERE id>?1||':' AND id<?1||';' AND name>?2 UNION ALL "
+        ("SELECT min(name) FROM (SELECT name FROM object WHERE id>?1||':' AND id<?1||';' AND name>?2 UNION ALL "
+         "SELECT name FROM seat WHERE id>?1||':' AND id<?1||';' AND name>?2 UNION ALL "
          "SELECT name FROM waiter WHERE id>?1||':' AND id<?1||';' AND name>?2)"),
 };
 
@@ -95,18 +131,44 @@ static void read_text(sqlite3_stmt *q, int i, char *ret, size_t size)
         memset(ret + n, 0, size - n);
 }
 
-/* The six columns of a holder or a waiter. */
-static void read_seat(sqlite3_stmt *q, struct snib__seat *ret)
+/* `must` is what should be true. */
+static int damaged(struct snib__store *s, const char *must)
 {
-        read_text(q, 0, ret->id.text, sizeof(ret->id.text));
+        s->damage = must;
+        return SQLITE_CORRUPT;
+}
+
+/* An id as some client could have made it: it fits, and is printable. */
+static bool read_id(sqlite3_stmt *q, int i, struct snib__id *ret)
+{
+        const unsigned char *text = sqlite3_column_text(q, i);
+        size_t n = text ? (size_t)sqlite3_column_bytes(q, i) : 0;
+
+        if (n >= sizeof(ret->text))
+                return false;
+        for (size_t k = 0; k < n; k++)
+                if (text[k] <= ' ' || text[k] > '~')
+                        return false;
+        if (n)
+                memcpy(ret->text, text, n);
+        memset(ret->text + n, 0, sizeof(ret->text) - n);
+        return true;
+}
+
+/* A seat or a waiter. False: its id is none. */
+static bool read_row(sqlite3_stmt *q, struct snib__seat *ret, int64_t number[SNIB__NUMBERS])
+{
         read_text(q, 1, ret->who.host, sizeof(ret->who.host));
         ret->who.pid = sqlite3_column_int64(q, 2);
         read_text(q, 3, ret->who.label, sizeof(ret->who.label));
         ret->since_ms = sqlite3_column_int64(q, 4);
         ret->expires_ms = sqlite3_column_int64(q, 5);
+        for (int i = 0; i < SNIB__NUMBERS; i++)
+                number[i] = sqlite3_column_int64(q, COLUMN_NUMBERS + i);
+        return read_id(q, 0, &ret->id);
 }
 
-static void bind_seat(sqlite3_stmt *q, const struct snib__seat *seat)
+static void bind_row(sqlite3_stmt *q, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
         bind_text(q, 1, seat->id.text);
         bind_text(q, 2, seat->who.host);
@@ -114,178 +176,509 @@ static void bind_seat(sqlite3_stmt *q, const struct snib__seat *seat)
         bind_text(q, 4, seat->who.label);
         (void)sqlite3_bind_int64(q, 5, seat->since_ms);
         (void)sqlite3_bind_int64(q, 6, seat->expires_ms);
+        for (int i = 0; i < SNIB__NUMBERS; i++)
+                (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 1 + i, number[i]);
 }
 
-/* Room for `want` waiters and one more. */
-static int make_room(struct snib__store *s, size_t want)
-{
-        size_t room = s->record.room ? s->record.room : 8;
+/* The two tables of rows that are alike. */
+struct table {
+        enum snib__statement get, add, set, remove;
+        /* Row to record: false for one that cannot be. */
+        bool (*put)(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS]);
+        /* Record to row: number i of those that belong into the table, NULL past the end. */
+        const struct snib__seat *(*at)(const struct snib__store *s, size_t i, int64_t number[SNIB__NUMBERS]);
+};
 
-        while (room < want + 1)
-                room *= 2;
-        if (room > s->record.room) {
-                void *queue = snib__grow(s->record.queue, room * sizeof(s->record.queue[0]));
-                if (!queue)
-                        return SQLITE_NOMEM;
-                s->record.queue = queue;
-                s->record.room = room;
-        }
-        if (room > s->rows_room) {
-                void *row = snib__grow(s->row, room * sizeof(s->row[0]));
-                if (!row)
-                        return SQLITE_NOMEM;
-                s->row = row;
-                s->rows_room = room;
-        }
+/* What snib__record_check() cannot see any more, or needs to be true of what it looks at. */
+static bool fits(const struct snib__record *r, const int64_t number[SNIB__NUMBERS])
+{
+        int64_t kind = number[SNIB__NUMBER_KIND], flag = number[SNIB__NUMBER_FLAG];
+
+        return kind >= 0 && kind <= SNIB_KIND_REGISTER && snib__family_of((int)kind) == r->family &&
+               (flag == 0 || flag == 1);
+}
+
+static bool put_holder(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
+{
+        struct snib__record *r = &s->record;
+        struct snib__holder *h = &r->holder[r->held];
+        int64_t count = number[SNIB__NUMBER_COUNT];
+
+        if (!fits(r, number))
+                return false;
+        memset(h, 0, sizeof(*h));
+        h->seat = *seat;
+        h->kind = (int)number[SNIB__NUMBER_KIND];
+        h->lease_ms = number[SNIB__NUMBER_LEASE];
+        h->token = number[SNIB__NUMBER_TOKEN];
+        h->claimed = number[SNIB__NUMBER_FLAG];
+        h->n = h->kind == SNIB_KIND_SEMAPHORE ? count : 1;
+        h->index = h->kind == SNIB_KIND_PERMITS ? count : 0;
+        r->held++;
+        return h->kind == SNIB_KIND_SEMAPHORE || h->kind == SNIB_KIND_PERMITS || count == 0;
+}
+
+static void numbers_of(const struct snib__holder *h, int64_t number[SNIB__NUMBERS])
+{
+        number[SNIB__NUMBER_KIND] = h->kind;
+        number[SNIB__NUMBER_LEASE] = h->lease_ms;
+        number[SNIB__NUMBER_COUNT] = h->kind == SNIB_KIND_SEMAPHORE ? h->n : h->index;
+        number[SNIB__NUMBER_TOKEN] = h->token;
+        number[SNIB__NUMBER_FLAG] = h->claimed;
+}
+
+static const struct snib__seat *holder_at(const struct snib__store *s, size_t i, int64_t number[SNIB__NUMBERS])
+{
+        const struct snib__record *r = &s->record;
+
+        if (i + 1 >= r->held)
+                return NULL;
+        numbers_of(&r->holder[i + 1], number);
+        return &r->holder[i + 1].seat;
+}
+
+static bool put_waiter(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
+{
+        struct snib__record *r = &s->record;
+        struct snib__waiter *w = &r->queue[r->queued];
+
+        if (!fits(r, number))
+                return false;
+        memset(w, 0, sizeof(*w));
+        w->seat = *seat;
+        w->kind = (int)number[SNIB__NUMBER_KIND];
+        w->lease_ms = number[SNIB__NUMBER_LEASE];
+        w->n = number[SNIB__NUMBER_COUNT];
+        w->seen = number[SNIB__NUMBER_TOKEN];
+        w->observer = number[SNIB__NUMBER_FLAG];
+        r->queued++;
+        return true;
+}
+
+static const struct snib__seat *waiter_at(const struct snib__store *s, size_t i, int64_t number[SNIB__NUMBERS])
+{
+        const struct snib__waiter *w = &s->record.queue[i];
+
+        if (i >= s->record.queued)
+                return NULL;
+        number[SNIB__NUMBER_KIND] = w->kind;
+        number[SNIB__NUMBER_LEASE] = w->lease_ms;
+        number[SNIB__NUMBER_COUNT] = w->n;
+        number[SNIB__NUMBER_TOKEN] = w->seen;
+        number[SNIB__NUMBER_FLAG] = w->observer;
+        return &w->seat;
+}
+
+static const struct table seat_table = {SNIB__SQL_SEAT_GET,    SNIB__SQL_SEAT_ADD, SNIB__SQL_SEAT_SET,
+                                        SNIB__SQL_SEAT_REMOVE, put_holder,         holder_at};
+static const struct table waiter_table = {SNIB__SQL_WAITER_GET,    SNIB__SQL_WAITER_ADD, SNIB__SQL_WAITER_SET,
+                                          SNIB__SQL_WAITER_REMOVE, put_waiter,           waiter_at};
+
+/* Makes room for `want` elements in the array that the pointer at `array` points at. */
+static int reserve(void *array, size_t *room, size_t want, size_t size)
+{
+        size_t more = *room ? *room : 8;
+        void *old, *grown;
+
+        if (want <= *room)
+                return SQLITE_OK;
+        while (more < want)
+                more *= 2;
+        memcpy(&old, array, sizeof(old));
+        grown = snib__grow(old, more * size);
+        if (!grown)
+                return SQLITE_NOMEM;
+        memcpy(array, &grown, sizeof(grown));
+        *room = more;
         return SQLITE_OK;
 }
 
-static void load_waiter(struct snib__store *s, sqlite3_stmt *q)
+static int reserve_rows(struct snib__rows *rows, size_t want)
 {
-        struct snib__lock_record *r = &s->record;
-        struct snib__waiter *w = &r->queue[r->queued];
-        struct snib__row *row = &s->row[s->rows++];
-
-        read_seat(q, &w->seat);
-        w->lease_ms = sqlite3_column_int64(q, 6);
-        row->seq = sqlite3_column_int64(q, 7);
-        row->id = w->seat.id;
-        row->expires_ms = w->seat.expires_ms;
-        row->lease_ms = w->lease_ms;
-        if (snib__id_set(&w->seat.id) && !snib__id_equal(&w->seat.id, &r->holder.id))
-                r->queued++;
+        return reserve(&rows->row, &rows->room, want, sizeof(rows->row[0]));
 }
 
-static int load_queue(struct snib__store *s, struct snib__name name)
+/* Room for what the record has. */
+static int reserve_record(struct snib__record *r, size_t holders, size_t waiters, size_t dones)
 {
-        sqlite3_stmt *q = s->statement[SNIB__SQL_WAITER_GET];
+        int rc = reserve(&r->holder, &r->held_room, holders, sizeof(r->holder[0]));
+
+        if (rc == SQLITE_OK)
+                rc = reserve(&r->queue, &r->queue_room, waiters, sizeof(r->queue[0]));
+        return rc == SQLITE_OK ? reserve(&r->done, &r->dones_room, dones, sizeof(r->done[0])) : rc;
+}
+
+/* How many seats one wants, for the room they need. */
+static size_t seats_wanted(int kind, int64_t n)
+{
+        int64_t most = n < SNIB__SEATS_MAX ? n : SNIB__SEATS_MAX;
+
+        return kind == SNIB_KIND_PERMITS && n > 1 ? (size_t)most : 1;
+}
+
+/* Room for what `op`, and the hand-overs after it, may add, and for whom that tells. */
+static int reserve_more(struct snib__store *s, const struct snib__op *op)
+{
+        struct snib__record *r = &s->record;
+        size_t seats = r->held + seats_wanted(op->kind, op->n), most = SNIB__SEATS_MAX;
         int rc;
 
-        bind_name(q, 1, name);
-        (void)sqlite3_bind_int(q, 2, SNIB__WAITERS_MAX);
-        while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
-                int grown = make_room(s, s->rows + 1);
-                if (grown != SQLITE_OK)
-                        return (void)sqlite3_reset(q), grown;
-                load_waiter(s, q);
-        }
-        return done(q, rc);
+        for (size_t i = 0; i < r->queued && seats < most; i++)
+                seats += seats_wanted(r->queue[i].kind, r->queue[i].n);
+        rc = reserve_record(r, seats < most ? seats : most, r->queued + 1, r->dones + 1);
+        /* Everybody may be told twice: that it was seated, and that this is over. */
+        return rc == SQLITE_OK ? reserve(&s->change.tell, &s->change.tell_room, 2 * (r->held + r->queued + 2),
+                                         sizeof(s->change.tell[0]))
+                               : rc;
 }
 
-int snib__rows_load(struct snib__store *s, struct snib__name name)
+static int load_rows(struct snib__store *s, struct snib__name name, const struct table *t, struct snib__rows *rows,
+                     size_t count)
 {
-        sqlite3_stmt *q = s->statement[SNIB__SQL_LOCK_GET];
-        struct snib__lock_record *r = &s->record;
-        int rc = make_room(s, 1);
+        sqlite3_stmt *q = s->statement[t->get];
+        int rc = reserve_rows(rows, count);
+        struct snib__seat seat;
 
         if (rc != SQLITE_OK)
                 return rc;
-        r->token = 0;
-        r->queued = 0;
-        s->rows = 0;
-        s->queued = 0;
-        memset(&r->holder, 0, sizeof(r->holder));
         bind_name(q, 1, name);
+        (void)sqlite3_bind_int64(q, 2, (int64_t)count + 1);
+        while ((rc = sqlite3_step(q)) == SQLITE_ROW && rows->count < count) {
+                struct snib__row *row = &rows->row[rows->count++];
+                if (!read_row(q, &seat, row->number) || !t->put(s, &seat, row->number)) {
+                        (void)sqlite3_reset(q);
+                        return damaged(s, "every row is of somebody and of the object's kind");
+                }
+                row->seq = sqlite3_column_int64(q, COLUMN_REST);
+                row->id = seat.id;
+                row->expires_ms = seat.expires_ms;
+        }
+        if (rc == SQLITE_ROW || (rc == SQLITE_DONE && rows->count < count))
+                rc = damaged(s, "there are as many rows as were counted");
+        return done(q, rc);
+}
+
+static int load_dones(struct snib__store *s, struct snib__name name, size_t count)
+{
+        sqlite3_stmt *q = s->statement[SNIB__SQL_DONE_GET];
+        struct snib__record *r = &s->record;
+        int rc = reserve_rows(&s->dones, count);
+
+        if (rc != SQLITE_OK)
+                return rc;
+        bind_name(q, 1, name);
+        (void)sqlite3_bind_int64(q, 2, (int64_t)count + 1);
+        while ((rc = sqlite3_step(q)) == SQLITE_ROW && r->dones < count) {
+                struct snib__row *row = &s->dones.row[s->dones.count++];
+                struct snib__done *d = &r->done[r->dones++];
+                if (!read_id(q, 0, &d->id) || !snib__id_set(&d->id)) {
+                        (void)sqlite3_reset(q);
+                        return damaged(s, "every request that is remembered has an id");
+                }
+                d->expires_ms = sqlite3_column_int64(q, 1);
+                d->value = sqlite3_column_int64(q, 2);
+                d->applied = sqlite3_column_int64(q, 3) != 0;
+                row->seq = sqlite3_column_int64(q, 4);
+                row->id = d->id;
+        }
+        if (rc == SQLITE_ROW || (rc == SQLITE_DONE && r->dones < count))
+                rc = damaged(s, "there are as many rows as were counted");
+        return done(q, rc);
+}
+
+/* The statement stays open: the value is its memory. */
+static int load_content(struct snib__store *s, struct snib__name name, bool data)
+{
+        sqlite3_stmt *q = s->statement[SNIB__SQL_CONTENT_GET];
+        struct snib__record *r = &s->record;
+        int rc;
+
+        bind_name(q, 1, name);
+        (void)sqlite3_bind_int(q, 2, data);
         rc = sqlite3_step(q);
-        s->existed = rc == SQLITE_ROW;
         if (rc != SQLITE_ROW)
                 return done(q, rc);
-        read_seat(q, &r->holder);
-        r->token = sqlite3_column_int64(q, 6);
-        s->queued = sqlite3_column_int64(q, 7);
-        if (!snib__id_set(&r->holder.id))
-                memset(&r->holder, 0, sizeof(r->holder));
-        if (r->token < 0)
-                r->token = 0;
-        return s->queued ? load_queue(s, name) : SQLITE_OK;
+        r->exists = s->content.exists = true;
+        r->value = s->content.value = sqlite3_column_int64(q, 0);
+        r->version = s->content.version = sqlite3_column_int64(q, 1);
+        r->expires_ms = s->content.expires_ms = sqlite3_column_int64(q, 2);
+        r->data = sqlite3_column_blob(q, 3);
+        r->data_length = (size_t)sqlite3_column_bytes(q, 3);
+        return SQLITE_OK;
+}
+
+/* How many rows a table has by the object's row. */
+static bool read_count(sqlite3_stmt *q, int column, size_t most, size_t *ret)
+{
+        int64_t n = sqlite3_column_int64(q, column);
+
+        *ret = (size_t)n;
+        return n >= 0 && n <= (int64_t)most;
+}
+
+/* The rest of a record whose object has a row. */
+static int load_object(struct snib__store *s, sqlite3_stmt *q, struct snib__name name, bool data)
+{
+        struct snib__record *r = &s->record;
+        int64_t number[SNIB__NUMBERS];
+        size_t seats, waiters, dones;
+        struct snib__seat first;
+        bool sound = read_row(q, &first, number);
+        int rc;
+
+        r->token = s->token = sqlite3_column_int64(q, COLUMN_REST);
+        sound &= r->token >= 0 && number[SNIB__NUMBER_KIND] >= KIND_NONE;
+        sound &= read_count(q, COLUMN_REST + 1, SNIB__SEATS_MAX - 1, &seats);
+        sound &= read_count(q, COLUMN_REST + 2, SNIB__WAITERS_MAX, &waiters);
+        sound &= read_count(q, COLUMN_REST + 3, SNIB__DONES_MAX, &dones);
+        if (!sound)
+                return damaged(s, "the row of an object has an id, and counts that are possible");
+        s->kind = number[SNIB__NUMBER_KIND] <= SNIB_KIND_REGISTER ? (int)number[SNIB__NUMBER_KIND] : SNIB_KIND_COUNTER;
+        r->family = snib__family_of(s->kind);
+        if ((r->family == SNIB__FAMILY_NONE) != (s->kind == KIND_NONE))
+                return damaged(s, "the kind of an object is one");
+        rc = reserve_record(r, seats + 1, waiters, dones);
+        if (rc == SQLITE_OK && (snib__id_set(&first.id) ? !put_holder(s, &first, number) : seats > 0))
+                rc = damaged(s, "the first seat is taken first");
+        if (rc == SQLITE_OK && seats)
+                rc = load_rows(s, name, &seat_table, &s->seats, seats);
+        if (rc == SQLITE_OK && waiters)
+                rc = load_rows(s, name, &waiter_table, &s->waiters, waiters);
+        if (rc == SQLITE_OK && dones)
+                rc = load_dones(s, name, dones);
+        if (rc == SQLITE_OK && r->family > SNIB__FAMILY_RW)
+                rc = load_content(s, name, data);
+        return rc;
+}
+
+/* An empty record, with the memory it has. */
+static void clear(struct snib__store *s)
+{
+        struct snib__record *r = &s->record;
+
+        r->family = SNIB__FAMILY_NONE;
+        r->token = r->value = r->version = r->expires_ms = 0;
+        r->exists = false;
+        r->held = r->queued = r->dones = 0;
+        r->data = NULL;
+        r->data_length = 0;
+        s->change.record = s->change.holders = s->change.queue = s->change.dones = false;
+        s->change.tells = 0;
+        s->damage = NULL;
+        s->existed = false;
+        s->kind = KIND_NONE;
+        s->token = 0;
+        s->seats.count = s->waiters.count = s->dones.count = 0;
+        memset(&s->content, 0, sizeof(s->content));
+}
+
+int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data)
+{
+        sqlite3_stmt *q = s->statement[SNIB__SQL_OBJECT_GET];
+        const char *wrong;
+        int rc;
+
+        clear(s);
+        bind_name(q, 1, op->name);
+        rc = sqlite3_step(q);
+        s->existed = rc == SQLITE_ROW;
+        rc = s->existed ? load_object(s, q, op->name, data) : done(q, rc);
+        if (rc == SQLITE_OK)
+                rc = reserve_more(s, op);
+        wrong = rc == SQLITE_OK ? snib__record_check(&s->record) : NULL;
+        return wrong ? damaged(s, wrong) : rc;
 }
 
 void snib__rows_unload(struct snib__store *s)
 {
-        (void)sqlite3_reset(s->statement[SNIB__SQL_LOCK_GET]);
+        (void)sqlite3_reset(s->statement[SNIB__SQL_OBJECT_GET]);
+        (void)sqlite3_reset(s->statement[SNIB__SQL_CONTENT_GET]);
 }
 
-/* Of a free lock, `since_ms` says since when. Its row stays, for the token, and for a release on a full disk. */
-static int save_holder(struct snib__store *s, struct snib__name name, int64_t now_ms)
+/* What stands in the column of the kind: that of the first seat, else one that tells the family. */
+static int kind_of(const struct snib__record *r)
 {
-        enum snib__statement which = s->existed ? SNIB__SQL_LOCK_SET : SNIB__SQL_LOCK_ADD;
-        sqlite3_stmt *q = s->statement[which];
+        static const int kind[] = {
+            [SNIB__FAMILY_NONE] = KIND_NONE,
+            [SNIB__FAMILY_LOCK] = SNIB_KIND_LOCK,
+            [SNIB__FAMILY_RW] = SNIB_KIND_WRITE,
+            [SNIB__FAMILY_SEMAPHORE] = SNIB_KIND_SEMAPHORE,
+            [SNIB__FAMILY_PERMITS] = SNIB_KIND_PERMITS,
+            [SNIB__FAMILY_LATCH] = SNIB_KIND_LATCH,
+            [SNIB__FAMILY_REGISTER] = SNIB_KIND_REGISTER,
+        };
 
-        if (!snib__id_set(&s->record.holder.id))
-                s->record.holder.since_ms = now_ms;
-        bind_seat(q, &s->record.holder);
-        (void)sqlite3_bind_int64(q, 7, s->record.token);
-        (void)sqlite3_bind_int64(q, 8, (int64_t)s->record.queued);
-        bind_name(q, 9, name);
+        return r->held ? r->holder[0].kind : kind[r->family];
+}
+
+static size_t seat_rows(const struct snib__record *r)
+{
+        return r->held ? r->held - 1 : 0;
+}
+
+/* Where nobody sits, `since_ms` says since when. The row stays, for the token, and for a release on a full disk. */
+static int save_object(struct snib__store *s, struct snib__name name, int64_t now_ms)
+{
+        enum snib__statement which = s->existed ? SNIB__SQL_OBJECT_SET : SNIB__SQL_OBJECT_ADD;
+        const struct snib__record *r = &s->record;
+        sqlite3_stmt *q = s->statement[which];
+        struct snib__seat nobody;
+        int64_t number[SNIB__NUMBERS] = {0};
+
+        memset(&nobody, 0, sizeof(nobody));
+        nobody.since_ms = now_ms;
+        if (r->held)
+                numbers_of(&r->holder[0], number);
+        number[SNIB__NUMBER_KIND] = kind_of(r);
+        bind_row(q, r->held ? &r->holder[0].seat : &nobody, number);
+        (void)sqlite3_bind_int64(q, COLUMN_REST + 1, r->token);
+        (void)sqlite3_bind_int64(q, COLUMN_REST + 2, (int64_t)seat_rows(r));
+        (void)sqlite3_bind_int64(q, COLUMN_REST + 3, (int64_t)r->queued);
+        (void)sqlite3_bind_int64(q, COLUMN_REST + 4, (int64_t)r->dones);
+        bind_name(q, COLUMN_REST + 5, name);
         return snib__rows_run(s, which);
 }
 
-static int remove_waiter(struct snib__store *s, struct snib__name name, int64_t seq)
+static int remove_row(struct snib__store *s, struct snib__name name, enum snib__statement which, int64_t seq)
 {
-        sqlite3_stmt *q = s->statement[SNIB__SQL_WAITER_REMOVE];
+        sqlite3_stmt *q = s->statement[which];
 
         bind_name(q, 1, name);
         (void)sqlite3_bind_int64(q, 2, seq);
-        return snib__rows_run(s, SNIB__SQL_WAITER_REMOVE);
+        return snib__rows_run(s, which);
 }
 
-static int set_waiter(struct snib__store *s, struct snib__name name, int64_t seq, const struct snib__waiter *w)
+static int put_row(struct snib__store *s, struct snib__name name, enum snib__statement which, int64_t seq,
+                   const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
-        sqlite3_stmt *q = s->statement[SNIB__SQL_WAITER_SET];
+        sqlite3_stmt *q = s->statement[which];
 
-        (void)sqlite3_bind_int64(q, 1, w->seat.expires_ms);
-        (void)sqlite3_bind_int64(q, 2, w->lease_ms);
-        bind_name(q, 3, name);
-        (void)sqlite3_bind_int64(q, 4, seq);
-        return snib__rows_run(s, SNIB__SQL_WAITER_SET);
+        bind_row(q, seat, number);
+        bind_name(q, COLUMN_REST + 1, name);
+        if (sqlite3_bind_parameter_count(q) > COLUMN_REST + 1)
+                (void)sqlite3_bind_int64(q, COLUMN_REST + 2, seq);
+        return snib__rows_run(s, which);
 }
 
-static int add_waiter(struct snib__store *s, struct snib__name name, const struct snib__waiter *w)
+/* The row of the same one, be it changed or not. */
+static bool same(const struct snib__row *row, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
-        sqlite3_stmt *q = s->statement[SNIB__SQL_WAITER_ADD];
-
-        bind_seat(q, &w->seat);
-        (void)sqlite3_bind_int64(q, 7, w->lease_ms);
-        bind_name(q, 8, name);
-        return snib__rows_run(s, SNIB__SQL_WAITER_ADD);
+        return snib__id_equal(&row->id, &seat->id) && row->number[SNIB__NUMBER_COUNT] == number[SNIB__NUMBER_COUNT];
 }
 
-/* The queue only loses waiters and gains them at its end, so both sides are walked once. */
-static int save_queue(struct snib__store *s, struct snib__name name)
+/* The model only takes out and appends, so both sides are walked once. (If it did not, more would be written.) */
+static int save_rows(struct snib__store *s, struct snib__name name, const struct table *t,
+                     const struct snib__rows *rows)
 {
-        const struct snib__lock_record *r = &s->record;
+        int64_t number[SNIB__NUMBERS];
         size_t kept = 0;
+        const struct snib__seat *seat = t->at(s, kept, number);
         int rc = SQLITE_OK;
 
-        for (size_t i = 0; i < s->rows && rc == SQLITE_OK; i++) {
-                const struct snib__row *row = &s->row[i];
-                const struct snib__waiter *w = kept < r->queued ? &r->queue[kept] : NULL;
+        for (size_t i = 0; i < rows->count && rc == SQLITE_OK; i++) {
+                const struct snib__row *row = &rows->row[i];
 
-                if (!w || !snib__id_equal(&w->seat.id, &row->id)) {
-                        rc = remove_waiter(s, name, row->seq);
+                if (!seat || !same(row, seat, number)) {
+                        rc = remove_row(s, name, t->remove, row->seq);
                         continue;
                 }
-                kept++;
-                if (w->seat.expires_ms != row->expires_ms || w->lease_ms != row->lease_ms)
-                        rc = set_waiter(s, name, row->seq, w);
+                if (seat->expires_ms != row->expires_ms || memcmp(number, row->number, sizeof(number)) != 0)
+                        rc = put_row(s, name, t->set, row->seq, seat, number);
+                seat = t->at(s, ++kept, number);
         }
-        for (; kept < r->queued && rc == SQLITE_OK; kept++)
-                rc = add_waiter(s, name, &r->queue[kept]);
+        for (; seat && rc == SQLITE_OK; seat = t->at(s, ++kept, number))
+                rc = put_row(s, name, t->add, 0, seat, number);
         return rc;
 }
 
-/* The usual change is one row: then the statement is the transaction, and neither a BEGIN nor a COMMIT is paid for. */
-int snib__rows_save(struct snib__store *s, struct snib__name name, const struct snib__lock_change *change,
-                    int64_t now_ms)
+static int add_done(struct snib__store *s, struct snib__name name, const struct snib__done *d)
 {
-        bool many = change->queue && sqlite3_get_autocommit(s->db);
-        bool count = s->queued != (int64_t)s->record.queued;
+        sqlite3_stmt *q = s->statement[SNIB__SQL_DONE_ADD];
+
+        bind_text(q, 1, d->id.text);
+        (void)sqlite3_bind_int64(q, 2, d->expires_ms);
+        (void)sqlite3_bind_int64(q, 3, d->value);
+        (void)sqlite3_bind_int64(q, 4, d->applied);
+        bind_name(q, 5, name);
+        return snib__rows_run(s, SNIB__SQL_DONE_ADD);
+}
+
+/* What is remembered never changes: the oldest go, new ones come. */
+static int save_dones(struct snib__store *s, struct snib__name name)
+{
+        const struct snib__record *r = &s->record;
+        size_t kept = 0;
+        int rc = SQLITE_OK;
+
+        for (size_t i = 0; i < s->dones.count && rc == SQLITE_OK; i++) {
+                if (kept < r->dones && snib__id_equal(&r->done[kept].id, &s->dones.row[i].id))
+                        kept++;
+                else
+                        rc = remove_row(s, name, SNIB__SQL_DONE_REMOVE, s->dones.row[i].seq);
+        }
+        for (; kept < r->dones && rc == SQLITE_OK; kept++)
+                rc = add_done(s, name, &r->done[kept]);
+        return rc;
+}
+
+/* A register's value changes with its version only; otherwise it was perhaps not loaded, and must not be stored. */
+static bool content_changed(const struct snib__store *s)
+{
+        const struct snib__record *r = &s->record;
+
+        if (!r->exists || !s->content.exists || r->family == SNIB__FAMILY_REGISTER)
+                return r->exists != s->content.exists || r->version != s->content.version;
+        return r->value != s->content.value || r->expires_ms != s->content.expires_ms;
+}
+
+static int save_content(struct snib__store *s, struct snib__name name)
+{
+        const struct snib__record *r = &s->record;
+        enum snib__statement which = r->exists ? SNIB__SQL_CONTENT_PUT : SNIB__SQL_CONTENT_REMOVE;
+        sqlite3_stmt *q = s->statement[which];
+
+        if (!r->exists) {
+                bind_name(q, 1, name);
+                return snib__rows_run(s, which);
+        }
+        (void)sqlite3_bind_int64(q, 1, r->value);
+        (void)sqlite3_bind_int64(q, 2, r->version);
+        (void)sqlite3_bind_int64(q, 3, r->expires_ms);
+        if (r->family == SNIB__FAMILY_REGISTER)
+                (void)sqlite3_bind_blob(q, 4, r->data_length ? r->data : "", (int)r->data_length, SQLITE_STATIC);
+        else
+                (void)sqlite3_bind_null(q, 4);
+        bind_name(q, 5, name);
+        return snib__rows_run(s, which);
+}
+
+static bool object_changed(const struct snib__store *s)
+{
+        const struct snib__record *r = &s->record;
+
+        return s->change.holders || r->token != s->token || kind_of(r) != s->kind || seat_rows(r) != s->seats.count ||
+               r->queued != s->waiters.count || r->dones != s->dones.count;
+}
+
+/* The usual change is one row: then the statement is the transaction, and neither a BEGIN nor a COMMIT is paid for. */
+int snib__rows_save(struct snib__store *s, struct snib__name name, int64_t now_ms)
+{
+        const struct snib__change *change = &s->change;
+        bool seats = change->holders && (s->seats.count || seat_rows(&s->record));
+        bool content = change->record && content_changed(s);
+        bool many = (seats || change->queue || change->dones || content) && sqlite3_get_autocommit(s->db);
         int rc = many ? snib__rows_run(s, SNIB__SQL_BEGIN) : SQLITE_OK;
 
+        if (rc == SQLITE_OK && seats)
+                rc = save_rows(s, name, &seat_table, &s->seats);
         if (rc == SQLITE_OK && change->queue)
-                rc = save_queue(s, name);
-        if (rc == SQLITE_OK && (change->holder || count))
-                rc = save_holder(s, name, now_ms);
+                rc = save_rows(s, name, &waiter_table, &s->waiters);
+        if (rc == SQLITE_OK && change->dones)
+                rc = save_dones(s, name);
+        if (rc == SQLITE_OK && content)
+                rc = save_content(s, name);
+        if (rc == SQLITE_OK && object_changed(s))
+                rc = save_object(s, name, now_ms);
         if (rc == SQLITE_OK && many)
                 rc = snib__rows_run(s, SNIB__SQL_COMMIT);
         return rc;
@@ -360,23 +753,30 @@ int snib__rows_name_of(struct snib__store *s, const char *uuid, struct snib__nam
         return rc;
 }
 
-int snib__rows_list(struct snib__store *s, struct snib__name *ret_name, int64_t *ret_token,
-                    struct snib__seat *ret_holder, int64_t *ret_waiters)
+int snib__rows_list(struct snib__store *s, struct snib__name *ret_name)
 {
-        sqlite3_stmt *q = s->statement[SNIB__SQL_LOCK_LIST];
+        sqlite3_stmt *q = s->statement[SNIB__SQL_OBJECT_LIST];
         int rc = sqlite3_step(q);
 
-        if (rc != SQLITE_ROW)
-                return rc;
-        read_seat(q, ret_holder);
-        *ret_token = sqlite3_column_int64(q, 6);
-        *ret_waiters = sqlite3_column_int64(q, 7);
-        ret_name->bytes = (const char *)sqlite3_column_text(q, 8);
-        ret_name->length = (size_t)sqlite3_column_bytes(q, 8);
+        if (rc == SQLITE_ROW) {
+                ret_name->bytes = (const char *)sqlite3_column_text(q, 0);
+                ret_name->length = (size_t)sqlite3_column_bytes(q, 0);
+        }
         return rc;
 }
 
 void snib__rows_list_end(struct snib__store *s)
 {
-        (void)sqlite3_reset(s->statement[SNIB__SQL_LOCK_LIST]);
+        (void)sqlite3_reset(s->statement[SNIB__SQL_OBJECT_LIST]);
+}
+
+void snib__rows_done(struct snib__store *s)
+{
+        free(s->record.holder);
+        free(s->record.queue);
+        free(s->record.done);
+        free(s->change.tell);
+        free(s->seats.row);
+        free(s->waiters.row);
+        free(s->dones.row);
 }

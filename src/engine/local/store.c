@@ -53,6 +53,28 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     "NOT NULL,"
     " label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
     " PRIMARY KEY(name, seq)) WITHOUT ROWID;",
+    /* 2: every kind of object. Who held and waited goes on to; how long a lease was asked for was not known. A program
+     * with version 1 that is still running finds no table of its own any more: its holds end with their leases. */
+    "CREATE TABLE object(name TEXT PRIMARY KEY, token INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,"
+    " host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
+    " expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL, number INTEGER NOT NULL, held_token INTEGER NOT NULL,"
+    " confirmed INTEGER NOT NULL, seats INTEGER NOT NULL, waiters INTEGER NOT NULL, dones INTEGER NOT NULL) WITHOUT "
+    "ROWID;"
+    "INSERT INTO object SELECT name, token, iif(id='',-1,0), id, host, pid, label, since_ms, expires_ms, 0, 0,"
+    " iif(id='',0,token), id<>'', 0, queued, 0 FROM lock;"
+    "DROP TABLE lock;"
+    "CREATE TABLE seat(name TEXT NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,"
+    " host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
+    " expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL, number INTEGER NOT NULL, token INTEGER NOT NULL,"
+    " confirmed INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
+    "ALTER TABLE waiter ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE waiter ADD COLUMN number INTEGER NOT NULL DEFAULT 1;"
+    "ALTER TABLE waiter ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE waiter ADD COLUMN observer INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE done(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL,"
+    " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
+    "CREATE TABLE content(name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL,"
+    " expires_ms INTEGER NOT NULL, data BLOB) WITHOUT ROWID;",
 };
 
 static void trace(const struct snib__store *s, const char *line)
@@ -74,6 +96,12 @@ int snib__store_failed(struct snib__store *s, int rc, const char *doing, struct 
         const char *why = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
         int base = rc & 0xff;
 
+        if (base == SQLITE_CORRUPT && s->damage)
+                return snib__error_engine(err, SNIB_ECORRUPT, rc,
+                                          "the rows of this name in %s/" DB_FILE
+                                          " are damaged (it is not so that %s): end "
+                                          "those who use it, then delete the rows, or the file",
+                                          s->place.path, s->damage);
         if (base == SQLITE_CORRUPT || base == SQLITE_NOTADB)
                 return snib__error_engine(err, SNIB_ECORRUPT, rc, "%s/" DB_FILE " is damaged (%s: %s)", s->place.path,
                                           doing, why);
@@ -251,8 +279,21 @@ static int epoch(char *ret, size_t size, struct snib_error *err)
         return 0;
 }
 
-/* After a restart of the machine nobody holds and nobody waits. Tokens stay. Written through to the disk, once in a
- * boot. */
+/* What was taken from a semaphore and not confirmed goes back; one with an end, which was by the old clock, ends. The
+ * kind stays what it is where something exists without being held. */
+static const char end_all[] =
+    "PRAGMA synchronous=FULL;BEGIN IMMEDIATE;"
+    "UPDATE content SET value=value+coalesce((SELECT sum(number) FROM seat WHERE name=content.name AND kind=7 AND NOT "
+    "confirmed),0)+coalesce((SELECT number FROM object WHERE name=content.name AND kind=7 AND id<>'' AND NOT "
+    "confirmed),0);"
+    "DELETE FROM content WHERE name IN (SELECT name FROM object WHERE kind=7) AND expires_ms<9223372036854775807;"
+    "UPDATE object SET kind=iif(EXISTS(SELECT 1 FROM content WHERE name=object.name),kind,-1),id='',host='',pid=0,"
+    "label='',expires_ms=0,lease_ms=0,number=0,held_token=0,confirmed=0,seats=0,waiters=0,dones=0;"
+    "DELETE FROM seat;DELETE FROM waiter;DELETE FROM done;DELETE FROM client";
+_Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all names it by its number");
+
+/* After a restart of the machine nobody holds and nobody waits. Tokens, numbers and values stay. Written through to the
+ * disk, once in a boot. */
 static int begin_boot(struct snib__store *s, const char *now, struct snib_error *err)
 {
         int rc;
@@ -265,11 +306,7 @@ static int begin_boot(struct snib__store *s, const char *now, struct snib_error 
                                    s->place.path);
         if (pragma(s, "SELECT quick_check='ok' FROM pragma_quick_check(1)") != 1)
                 return snib__store_failed(s, SQLITE_CORRUPT, "check after the restart of the machine", err);
-        rc = sqlite3_exec(s->db,
-                          "PRAGMA synchronous=FULL;BEGIN IMMEDIATE;"
-                          "UPDATE lock SET id='',host='',pid=0,label='',expires_ms=0,queued=0 WHERE id<>'';DELETE FROM "
-                          "waiter;DELETE FROM client",
-                          NULL, NULL, NULL);
+        rc = sqlite3_exec(s->db, end_all, NULL, NULL, NULL);
         if (rc == SQLITE_OK)
                 rc = meta_set(s, "boot", now);
         if (rc == SQLITE_OK)
@@ -279,7 +316,8 @@ static int begin_boot(struct snib__store *s, const char *now, struct snib_error 
                 (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
                 return rc;
         }
-        trace(s, "local: first use since the machine was started: nobody holds or waits, tokens are kept");
+        trace(s, "local: first use since the machine was started: nobody holds or waits; tokens, numbers and values "
+                 "are kept");
         return configure(s, err);
 }
 
@@ -297,7 +335,7 @@ static int check_boot(struct snib__store *s, struct snib_error *err)
         return strcmp(now, then) ? begin_boot(s, now, err) : 0;
 }
 
-/* Rows of locks that have been free for a day go, so that the file does not grow for ever. Looks once an hour. */
+/* Rows under which nothing has been for a day go, so that the file does not grow for ever. Looks once an hour. */
 static void reap(struct snib__store *s)
 {
         char text[64];
@@ -309,8 +347,10 @@ static void reap(struct snib__store *s)
         int64_t last = strtoll(text, NULL, 10);
         if (last <= now && now - last < REAP_EVERY_MS)
                 return;
-        if (sqlite3_prepare_v2(s->db, "DELETE FROM lock WHERE id='' AND since_ms<?1", -1, &q, NULL) == SQLITE_OK &&
-            sqlite3_bind_int64(q, 1, now - FREE_ROWS_KEPT_MS) == SQLITE_OK && sqlite3_step(q) == SQLITE_DONE) {
+        if (sqlite3_prepare_v2(s->db, "DELETE FROM object WHERE kind=-1 AND since_ms<?1", -1, &q, NULL) == SQLITE_OK &&
+            sqlite3_bind_int64(q, 1, now - FREE_ROWS_KEPT_MS) == SQLITE_OK && sqlite3_step(q) == SQLITE_DONE &&
+            sqlite3_exec(s->db, "DELETE FROM done WHERE name NOT IN (SELECT name FROM object)", NULL, NULL, NULL) ==
+                SQLITE_OK) {
                 snprintf(text, sizeof(text), "%lld", (long long)now);
                 (void)meta_set(s, "reaped_ms", text);
         }
@@ -420,8 +460,7 @@ static void store_free(struct snib__store *s)
         close_descriptors(s);
         snib__worker_free(s->worker);
         (void)pthread_mutex_destroy(&s->lock);
-        free(s->record.queue);
-        free(s->row);
+        snib__rows_done(s);
         free(s);
 }
 

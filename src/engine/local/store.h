@@ -14,11 +14,11 @@
 #include "base/list.h"
 #include "engine/engine.h"
 #include "engine/local/place.h"
-#include "model/lock.h"
+#include "model/record.h"
 #include <pthread.h>
 #include <sqlite3.h>
 
-#define SNIB__SCHEMA_VERSION 1
+#define SNIB__SCHEMA_VERSION 2
 #define SNIB__UUID_LENGTH 36
 
 enum snib__statement {
@@ -26,14 +26,24 @@ enum snib__statement {
         SNIB__SQL_BEGIN_WRITE,
         SNIB__SQL_COMMIT,
         SNIB__SQL_ROLLBACK,
-        SNIB__SQL_LOCK_GET,
-        SNIB__SQL_LOCK_ADD,
-        SNIB__SQL_LOCK_SET,
-        SNIB__SQL_LOCK_LIST,
+        SNIB__SQL_OBJECT_GET,
+        SNIB__SQL_OBJECT_ADD,
+        SNIB__SQL_OBJECT_SET,
+        SNIB__SQL_OBJECT_LIST,
+        SNIB__SQL_SEAT_GET,
+        SNIB__SQL_SEAT_ADD,
+        SNIB__SQL_SEAT_SET,
+        SNIB__SQL_SEAT_REMOVE,
         SNIB__SQL_WAITER_GET,
         SNIB__SQL_WAITER_ADD,
         SNIB__SQL_WAITER_SET,
         SNIB__SQL_WAITER_REMOVE,
+        SNIB__SQL_DONE_GET,
+        SNIB__SQL_DONE_ADD,
+        SNIB__SQL_DONE_REMOVE,
+        SNIB__SQL_CONTENT_GET,
+        SNIB__SQL_CONTENT_PUT,
+        SNIB__SQL_CONTENT_REMOVE,
         SNIB__SQL_CLIENT_BY_UUID,
         SNIB__SQL_CLIENT_BY_SLOT,
         SNIB__SQL_CLIENT_ADD,
@@ -42,12 +52,27 @@ enum snib__statement {
         SNIB__SQL_COUNT
 };
 
-/* A waiter's row as it was loaded, for storing only what is different. */
+/* The numbers in a row of a seat or of a waiter, in the order of their columns. */
+enum snib__number {
+        SNIB__NUMBER_KIND,
+        SNIB__NUMBER_LEASE,
+        SNIB__NUMBER_COUNT, /* seat: how many it took, or its index among the permits of its hold; waiter: how many */
+        SNIB__NUMBER_TOKEN, /* seat: its token; waiter: the state it has seen */
+        SNIB__NUMBER_FLAG,  /* seat: it is confirmed; waiter: it only observes */
+        SNIB__NUMBERS
+};
+
+/* A row as it was loaded, for storing only what is different. */
 struct snib__row {
         int64_t seq;
         struct snib__id id;
         int64_t expires_ms;
-        int64_t lease_ms;
+        int64_t number[SNIB__NUMBERS];
+};
+
+struct snib__rows {
+        struct snib__row *row;
+        size_t count, room;
 };
 
 /* A row of table client. */
@@ -76,11 +101,20 @@ struct snib__store {
         pthread_mutex_t lock; /* the fields below, and gate_fd's hold */
         sqlite3 *db;
         sqlite3_stmt *statement[SNIB__SQL_COUNT];
-        struct snib__lock_record record; /* what the transaction at hand works on */
-        bool existed;                    /* it has a row */
-        struct snib__row *row;
-        size_t rows, rows_room;
-        int64_t queued;      /* of its row: how many rows it has in table waiter; 0 saves the look */
+        struct snib__record record; /* what the transaction at hand works on */
+        struct snib__change change; /* what the calls of the model in it have changed; its `tell` is theirs together */
+        const char *damage;         /* what should be true of its rows and is not; NULL */
+        /* As it was loaded: */
+        bool existed; /* it has a row */
+        int kind;     /* in its row */
+        int64_t token;
+        struct snib__rows seats; /* but for the first, which is in the row of the object */
+        struct snib__rows waiters;
+        struct snib__rows dones;
+        struct {
+                bool exists;
+                int64_t value, version, expires_ms;
+        } content;
         int log_pages;       /* of the write-ahead log after the last commit */
         int64_t in_place_ms; /* when the file was last seen where it should be */
         struct snib__worker *worker;
@@ -106,13 +140,14 @@ bool snib__store_in_place(const struct snib__store *s);
 
 /* All answer an SQLite result code, SQLITE_OK for success. */
 int snib__rows_run(struct snib__store *s, enum snib__statement which);
-/* Loads a record and stays in the read transaction; end it with snib__rows_unload(). */
-int snib__rows_load(struct snib__store *s, struct snib__name name);
+/* Loads the record of op's name, with room for what op may add to it, and stays in the read transaction; end it with
+ * snib__rows_unload(). `data`: with the value of a register, which lives until then. SQLITE_CORRUPT with s->damage: the
+ * rows are not such as snib__rows_save() writes. */
+int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data);
 void snib__rows_unload(struct snib__store *s);
-/* Stores what changed, as a transaction of its own unless one is open. `now_ms` is the wall clock's, for the row of a
- * lock that became free. */
-int snib__rows_save(struct snib__store *s, struct snib__name name, const struct snib__lock_change *change,
-                    int64_t now_ms);
+/* Stores what s->change says is different, as a transaction of its own unless one is open. `now_ms` is the wall
+ * clock's, for the row of an object that became free. */
+int snib__rows_save(struct snib__store *s, struct snib__name name, int64_t now_ms);
 int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms);
 int snib__rows_client_remove(struct snib__store *s, const char *uuid);
 /* SQLITE_ROW and *ret, SQLITE_DONE if there is none. */
@@ -122,13 +157,14 @@ int snib__rows_client_by_slot(struct snib__store *s, int64_t slot, struct snib__
  * SNIB_NAME_MAX + 1), or DONE. */
 int snib__rows_name_of(struct snib__store *s, const char *uuid, struct snib__name after, char *ret_name,
                        size_t *ret_length);
-/* One lock of the listing: SQLITE_ROW, or DONE. Call snib__rows_list_end() after the last. */
-int snib__rows_list(struct snib__store *s, struct snib__name *ret_name, int64_t *ret_token,
-                    struct snib__seat *ret_holder, int64_t *ret_waiters);
+/* The next name under which there is something: SQLITE_ROW, or DONE. Call snib__rows_list_end() after the last. */
+int snib__rows_list(struct snib__store *s, struct snib__name *ret_name);
 void snib__rows_list_end(struct snib__store *s);
 /* Prepares the statements. */
 int snib__rows_prepare(struct snib__store *s);
 void snib__rows_finalize(struct snib__store *s);
+/* Frees the memory of the record. */
+void snib__rows_done(struct snib__store *s);
 
 /* The client's uuid, the first part of an id; false if the id has another form. */
 bool snib__uuid_of(const struct snib__id *id, char ret[SNIB__UUID_LENGTH + 1]);

@@ -2,13 +2,15 @@
 
 /*
  * What one item does inside the store: load the record, bury the dead, let the model decide, store what is different,
- * and note whom to tell. Not a rule about locks: those are the model's. Runs on the client's thread or on the worker's,
- * with store.lock held and, when it writes, the gate. A question (QUERY, a look) is first answered from a read
- * transaction; only when the answer would change the record is it asked again under the gate.
+ * and note whom to tell. Not a rule about objects: those are the model's. Runs on the client's thread or on the
+ * worker's, with store.lock held and, when it writes, the gate. A question (QUERY, a look) is first answered from a
+ * read transaction; only when the answer would change the record is it asked again under the gate.
  *
- * Invariant: a transaction leaves neither a dead holder nor a dead first waiter behind that it could see.
+ * Invariants: a transaction leaves nobody dead behind at the head of the queue, nor on a seat while somebody asks or
+ * waits. Nobody is told to be seated who is known to be dead.
  */
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "engine/local/client.h"
 #include <stdio.h>
@@ -41,28 +43,46 @@ static bool dead(struct snib__item *item, const struct snib__id *id)
         return snib__rows_client_by_uuid(s, uuid, &row) == SQLITE_ROW && !snib__live_test(s, row.slot);
 }
 
-static void merge(struct snib__lock_change *all, const struct snib__lock_change *one)
+/* The account of one call of the model: what it tells goes behind what was told before. */
+static struct snib__change account(const struct snib__store *s)
 {
-        all->holder |= one->holder;
-        all->queue |= one->queue;
-        if (snib__id_set(&one->granted))
-                all->granted = one->granted;
-        if (snib__id_set(&one->ended))
-                all->ended = one->ended;
+        const struct snib__change *all = &s->change;
+
+        return (struct snib__change){.tell = all->tell + all->tells, .tell_room = all->tell_room - all->tells};
 }
 
-static void bury(struct snib__item *item, const struct snib__id *id, struct snib__clock now,
-                 struct snib__lock_change *change)
+static void add_up(struct snib__store *s, const struct snib__change *one)
 {
+        s->change.record |= one->record;
+        s->change.holders |= one->holders;
+        s->change.queue |= one->queue;
+        s->change.dones |= one->dones;
+        s->change.tells += one->tells;
+}
+
+static bool changed(const struct snib__store *s)
+{
+        return s->change.record || s->change.holders || s->change.queue || s->change.dones;
+}
+
+/* False: it is left where it stands. */
+static bool bury(struct snib__item *item, const struct snib__id *id, struct snib__clock now)
+{
+        struct snib__store *s = item->client->store;
+        struct snib__change one = account(s);
         struct snib__id copy = *id; /* it points into the record */
-        struct snib__lock_change one;
+        size_t kept = 0;
 
-        (void)snib__lock_bury(&item->client->store->record, &copy, now, &one);
-        memset(&one.ended, 0, sizeof(one.ended)); /* the dead need not be told */
-        merge(change, &one);
+        (void)snib__record_bury(&s->record, &copy, now, &one);
+        for (size_t i = 0; i < one.tells; i++)
+                if (!snib__id_equal(&one.tell[i].id, &copy)) /* the dead need not be told */
+                        one.tell[kept++] = one.tell[i];
+        one.tells = kept;
+        add_up(s, &one);
+        return one.holders || one.queue;
 }
 
-static size_t place_in_queue(const struct snib__lock_record *r, const struct snib__id *id)
+static size_t place_in_queue(const struct snib__record *r, const struct snib__id *id)
 {
         size_t i = 0;
 
@@ -71,80 +91,216 @@ static size_t place_in_queue(const struct snib__lock_record *r, const struct sni
         return i;
 }
 
-/* The dead that matter: the holder, the first of the queue, and for a look those right before the one who looks. */
-static void bury_dead(struct snib__item *item, struct snib__clock now, struct snib__lock_change *change)
+/* The one that waits before this waiter and is not an observer; r->queued if there is none. */
+static size_t waiter_before(const struct snib__record *r, const struct snib__id *id)
 {
-        struct snib__lock_record *r = &item->client->store->record;
+        size_t own = place_in_queue(r, id);
 
-        for (;;) {
-                size_t own = item->task == SNIB__TASK_LOOK ? place_in_queue(r, &item->op.id) : 0;
+        for (size_t i = own; own < r->queued && i-- > 0;)
+                if (!r->queue[i].observer)
+                        return i;
+        return r->queued;
+}
 
-                if (snib__id_set(&r->holder.id) && dead(item, &r->holder.id))
-                        bury(item, &r->holder.id, now, change);
-                else if (r->queued && dead(item, &r->queue[0].seat.id))
-                        bury(item, &r->queue[0].seat.id, now, change);
-                else if (own > 0 && own < r->queued && dead(item, &r->queue[own - 1].seat.id))
-                        bury(item, &r->queue[own - 1].seat.id, now, change);
-                else
-                        return;
+static size_t first_waiter(const struct snib__record *r)
+{
+        size_t i = 0;
+
+        while (i < r->queued && r->queue[i].observer)
+                i++;
+        return i;
+}
+
+/* It holds something while it sits. What a semaphore gave out and was confirmed belongs to nobody. */
+static bool holds(const struct snib__holder *h)
+{
+        return h->kind != SNIB_KIND_SEMAPHORE || !h->claimed;
+}
+
+static bool same_client(const struct snib__id *a, const struct snib__id *b)
+{
+        return !strncmp(a->text, b->text, SNIB__UUID_LENGTH + 1);
+}
+
+/* Who of the seats is dead; those seated by that, too. */
+static void bury_holders(struct snib__item *item, struct snib__clock now)
+{
+        const struct snib__record *r = &item->client->store->record;
+        const struct snib__id *alive = NULL; /* of the seat before, so that a client with many is asked for once */
+        bool swept = false;
+
+        for (size_t i = 0; i < r->held;) {
+                const struct snib__id *id = &r->holder[i].seat.id;
+
+                if (!holds(&r->holder[i]) || (alive && same_client(alive, id)) || !dead(item, id)) {
+                        alive = holds(&r->holder[i]) ? id : alive;
+                        i++;
+                } else if (!bury(item, id, now)) {
+                        i++;
+                } else if (!swept) {
+                        swept = true; /* the first one may take others along, whose time is over */
+                        alive = NULL;
+                        i = 0;
+                }
         }
+}
+
+/* Whether somebody asks or waits for what the dead may have. */
+static bool wanted(const struct snib__item *item)
+{
+        const struct snib__record *r = &item->client->store->record;
+
+        return first_waiter(r) < r->queued || (item->op.verb != SNIB__RELEASE && item->op.verb != SNIB__RENEW);
+}
+
+/* Buries the waiter at `place` if there is one and it is dead. */
+static bool bury_waiter(struct snib__item *item, size_t place, struct snib__clock now)
+{
+        const struct snib__record *r = &item->client->store->record;
+
+        return place < r->queued && dead(item, &r->queue[place].seat.id) && bury(item, &r->queue[place].seat.id, now);
+}
+
+/* The dead that matter: those who sit, the first of the queue, and for a look those right before the one who looks. */
+static void bury_dead(struct snib__item *item, struct snib__clock now)
+{
+        const struct snib__record *r = &item->client->store->record;
+
+        if (wanted(item))
+                bury_holders(item, now);
+        while (bury_waiter(item, first_waiter(r), now))
+                ;
+        if (item->task == SNIB__TASK_LOOK)
+                while (bury_waiter(item, waiter_before(r, &item->op.id), now))
+                        ;
+}
+
+/* Of those who were seated the first was known to be alive; the others that are dead leave again. True: some were. */
+static bool bury_granted(struct snib__item *item, struct snib__clock now)
+{
+        const struct snib__change *all = &item->client->store->change;
+        bool first = true, some = false;
+
+        for (size_t i = 0; i < all->tells; i++) {
+                if (all->tell[i].kind != SNIB__TELL_GRANTED)
+                        continue;
+                if (!first && dead(item, &all->tell[i].id))
+                        some |= bury(item, &all->tell[i].id, now);
+                first = false;
+        }
+        return some;
+}
+
+static const struct snib__holder *seat_of(const struct snib__record *r, const struct snib__id *id)
+{
+        for (size_t i = r->held; i-- > 0;) /* those who sat down just now are the last */
+                if (snib__id_equal(&r->holder[i].seat.id, id))
+                        return &r->holder[i];
+        return NULL;
+}
+
+static void watch_for(struct snib__item *item, const struct snib__id *id)
+{
+        struct snib__before *b = &item->before;
+        char uuid[SNIB__UUID_LENGTH + 1];
+
+        if (b->count == SNIB__BEFORE_MAX || !snib__uuid_of(id, uuid) || !strcmp(uuid, item->client->uuid))
+                return;
+        for (int i = 0; i < b->count; i++)
+                if (!strcmp(uuid, b->peer[i].uuid))
+                        return;
+        if (snib__rows_client_by_uuid(item->client->store, uuid, &b->peer[b->count]) == SQLITE_ROW)
+                b->count++;
 }
 
 /* Who is before this item's id now. */
 static void look_before(struct snib__item *item)
 {
-        struct snib__store *s = item->client->store;
-        const struct snib__lock_record *r = &s->record;
+        const struct snib__record *r = &item->client->store->record;
         struct snib__before *b = &item->before;
-        size_t own = place_in_queue(r, &item->op.id);
-        char uuid[SNIB__UUID_LENGTH + 1];
+        size_t own = place_in_queue(r, &item->op.id), before = waiter_before(r, &item->op.id);
 
-        b->known = false;
-        b->standing = SNIB__STANDS_NOT;
-        if (snib__id_set(&r->holder.id) && snib__id_equal(&r->holder.id, &item->op.id))
-                b->standing = SNIB__STANDS_HOLDER;
-        if (own >= r->queued)
+        b->count = 0;
+        b->standing = own < r->queued            ? SNIB__STANDS_QUEUED
+                      : seat_of(r, &item->op.id) ? SNIB__STANDS_HOLDER
+                                                 : SNIB__STANDS_NOT;
+        if (b->standing != SNIB__STANDS_QUEUED)
                 return;
-        b->standing = SNIB__STANDS_QUEUED;
-        b->position = (int64_t)own + 1;
-        b->holder_expires_ms = r->holder.expires_ms;
-        if (snib__uuid_of(own ? &r->queue[own - 1].seat.id : &r->holder.id, uuid) &&
-            strcmp(uuid, item->client->uuid) != 0)
-                b->known = snib__rows_client_by_uuid(s, uuid, &b->peer) == SQLITE_ROW;
+        b->first = before == r->queued;
+        b->holder_expires_ms = INT64_MAX;
+        for (size_t i = 0; i < r->held; i++)
+                if (r->holder[i].seat.expires_ms < b->holder_expires_ms && holds(&r->holder[i]))
+                        b->holder_expires_ms = r->holder[i].seat.expires_ms;
+        if (!b->first && !r->queue[own].observer)
+                watch_for(item, &r->queue[before].seat.id);
+        else
+                for (size_t i = 0; i < r->held && b->count < SNIB__BEFORE_MAX; i++)
+                        if (holds(&r->holder[i]))
+                                watch_for(item, &r->holder[i].seat.id);
 }
 
+/* Without memory for it, whoever is left out looks by itself when its time comes. */
 static void add_mail(struct snib__item *item, enum snib__mail_kind kind, const struct snib__id *id)
 {
-        if (item->mails == SNIB__MAILS_MAX)
-                return; /* whoever is left out looks by itself when its time comes */
+        if (item->mails == item->mail_room) {
+                size_t room = item->mail_room ? 2 * item->mail_room : 4;
+                struct snib__mail *mail = snib__grow(item->mail, room * sizeof(*mail));
+
+                if (!mail)
+                        return;
+                item->mail = mail;
+                item->mail_room = room;
+        }
         item->mail[item->mails].kind = kind;
         item->mail[item->mails++].id = *id;
 }
 
-/* Whoever was granted, whose hold was ended, and who lost the one before it without being granted. */
-static void address_mails(struct snib__item *item, const struct snib__lock_change *change)
+/* Who lost the one before it without being seated, and so does not watch the right one any more. */
+static void address_looks(struct snib__item *item)
 {
-        struct snib__store *s = item->client->store;
-        const struct snib__lock_record *r = &s->record;
+        const struct snib__store *s = item->client->store;
+        const struct snib__record *r = &s->record;
         bool gap = false;
         size_t kept = 0;
 
-        item->mails = 0;
-        if (snib__id_set(&change->granted) && snib__id_equal(&change->granted, &r->holder.id) &&
-            !snib__id_equal(&change->granted, &item->op.id))
-                add_mail(item, SNIB__MAIL_GRANTED, &change->granted);
-        if (snib__id_set(&change->ended))
-                add_mail(item, SNIB__MAIL_ENDED, &change->ended);
-        for (size_t i = 0; change->queue && i < s->rows; i++) {
-                if (kept >= r->queued || !snib__id_equal(&r->queue[kept].seat.id, &s->row[i].id)) {
-                        gap |= !snib__id_equal(&s->row[i].id, &r->holder.id);
+        for (size_t i = 0; i < s->waiters.count && kept < r->queued; i++) {
+                const struct snib__row *row = &s->waiters.row[i];
+
+                if (!snib__id_equal(&r->queue[kept].seat.id, &row->id)) {
+                        gap |= !row->number[SNIB__NUMBER_FLAG] && !seat_of(r, &row->id);
                         continue;
                 }
-                if (gap && !snib__id_equal(&s->row[i].id, &item->op.id))
-                        add_mail(item, SNIB__MAIL_LOOK, &s->row[i].id);
-                gap = false;
+                if (!r->queue[kept].observer) {
+                        if (gap && !snib__id_equal(&row->id, &item->op.id))
+                                add_mail(item, SNIB__MAIL_LOOK, &row->id);
+                        gap = false;
+                }
                 kept++;
         }
+}
+
+/* Whoever may go on, whose hold was ended, and who has somebody else before it now. The first in the queue watches the
+ * one before it go to its seat; when several sit it looks who they are. */
+static void address_mails(struct snib__item *item)
+{
+        const struct snib__store *s = item->client->store;
+        const struct snib__record *r = &s->record;
+        size_t first = first_waiter(r);
+        bool seated = item->new_hold;
+
+        item->mails = 0;
+        for (size_t i = 0; i < s->change.tells; i++) {
+                const struct snib__tell *t = &s->change.tell[i];
+                bool granted = t->kind == SNIB__TELL_GRANTED;
+
+                seated |= granted;
+                if (!granted || !snib__id_equal(&t->id, &item->op.id))
+                        add_mail(item, granted ? SNIB__MAIL_GRANTED : SNIB__MAIL_ENDED, &t->id);
+        }
+        if (s->change.queue)
+                address_looks(item);
+        if (seated && r->held > 1 && first < r->queued && !snib__id_equal(&r->queue[first].seat.id, &item->op.id))
+                add_mail(item, SNIB__MAIL_LOOK, &r->queue[first].seat.id);
 }
 
 static void roll_back(struct snib__store *s)
@@ -183,36 +339,89 @@ static void fail_sqlite(struct snib__item *item, int rc)
         code = snib__store_failed(s, rc, "storing", &item->error);
         roll_back(s);
         /* A release or a renewal is worth repeating until somebody has made room. */
-        if (base == SQLITE_FULL && item->op.verb != SNIB__ACQUIRE)
+        if (base == SQLITE_FULL && (item->op.verb == SNIB__RELEASE || item->op.verb == SNIB__RENEW))
                 code = SNIB_ENOTREADY;
         fail(item, code);
+}
+
+static void apply(struct snib__item *item, struct snib__clock now)
+{
+        struct snib__store *s = item->client->store;
+        struct snib__change one = account(s);
+
+        snib__record_apply(&s->record, &item->op, now, &item->note.reply, &one);
+        add_up(s, &one);
+}
+
+/* The model decides. Those it seats and who turn out to be dead may have been in the way of the one who asks; it asks
+ * again then, which its id makes harmless. */
+static void ask_model(struct snib__item *item, struct snib__clock now)
+{
+        struct snib__store *s = item->client->store;
+        const struct snib__reply *reply = &item->note.reply;
+        bool sat;
+
+        bury_dead(item, now);
+        sat = seat_of(&s->record, &item->op.id) != NULL;
+        apply(item, now);
+        if (s->change.tells > 1 && bury_granted(item, now) && reply->status == SNIB__BUSY)
+                apply(item, now);
+        item->new_hold = reply->status == SNIB__GRANTED && !sat && !snib__kind_momentary(item->op.kind);
+}
+
+/* What the reply points at is the store's; it lives as long as the note. */
+static int keep_data(struct snib__item *item)
+{
+        struct snib__reply *reply = &item->note.reply;
+
+        if (!reply->data || reply->data_length == 0)
+                return SQLITE_OK;
+        if (reply->data_length > item->data_room) {
+                void *data = snib__grow(item->data, reply->data_length);
+
+                if (!data)
+                        return SQLITE_NOMEM;
+                item->data = data;
+                item->data_room = reply->data_length;
+        }
+        memcpy(item->data, reply->data, reply->data_length);
+        reply->data = item->data;
+        return SQLITE_OK;
 }
 
 /* From the load to the decision. `write`: store it too. */
 static int decide(struct snib__item *item, struct snib__clock now, bool write)
 {
         struct snib__store *s = item->client->store;
-        struct snib__lock_change change = {0}, one;
-        int rc = snib__rows_load(s, item->op.name);
+        bool data = item->op.verb == SNIB__OBSERVE || (item->op.verb == SNIB__QUERY && item->task == SNIB__TASK_OP);
+        int rc = snib__rows_load(s, &item->op, data);
 
         if (rc != SQLITE_OK)
                 return rc;
-        bury_dead(item, now, &change);
-        int64_t token = s->record.token;
-        snib__lock_apply(&s->record, &item->op, now, &item->note.reply, &one);
-        item->new_hold = item->note.reply.status == SNIB__GRANTED && s->record.token != token;
-        merge(&change, &one);
-        if (change.holder || change.queue) {
+        ask_model(item, now);
+        if (changed(s)) {
                 if (!write) {
                         item->work.again = item->work.gate = true;
                         return SQLITE_OK;
                 }
-                rc = snib__rows_save(s, item->op.name, &change, now.wall_us / 1000);
+                rc = snib__rows_save(s, item->op.name, now.wall_us / 1000);
         }
+        if (rc == SQLITE_OK)
+                rc = keep_data(item);
         if (rc == SQLITE_OK) {
-                address_mails(item, &change);
+                address_mails(item);
                 look_before(item);
         }
+        return rc;
+}
+
+int snib__item_peek(struct snib__item *item, int64_t now_ms)
+{
+        struct snib__clock now = {.lease_ms = now_ms, .wall_us = read_clocks().wall_us};
+        int rc = decide(item, now, false);
+
+        snib__rows_unload(item->client->store);
+        item->mails = 0;
         return rc;
 }
 
@@ -269,28 +478,38 @@ static void run_op(struct snib__item *item)
                 (void)sqlite3_busy_timeout(s->db, 0);
 }
 
+static bool belongs(const struct snib__id *id, const char *uuid)
+{
+        return !strncmp(id->text, uuid, SNIB__UUID_LENGTH);
+}
+
 static int bury_in(struct snib__item *item, const char *uuid, struct snib__name name)
 {
         struct snib__store *s = item->client->store;
-        struct snib__lock_record *r = &s->record;
+        const struct snib__record *r = &s->record;
         struct snib__clock now = read_clocks();
-        struct snib__lock_change change = {0};
-        size_t length = strlen(uuid);
-        int rc = snib__rows_load(s, name);
+        int rc;
 
+        memset(&item->op, 0, sizeof(item->op));
+        item->op.kind = SNIB_KIND_ANY;
+        item->op.name = name;
+        rc = snib__rows_load(s, &item->op, false);
         if (rc != SQLITE_OK)
                 return rc;
-        item->op.name = name;
+        /* First those who wait, the last first: nobody of them is to be seated. */
         for (size_t i = r->queued; i-- > 0;)
-                if (i < r->queued && !strncmp(r->queue[i].seat.id.text, uuid, length))
-                        bury(item, &r->queue[i].seat.id, now, &change);
-        if (!strncmp(r->holder.id.text, uuid, length))
-                bury(item, &r->holder.id, now, &change);
-        bury_dead(item, now, &change);
-        if (change.holder || change.queue)
-                rc = snib__rows_save(s, name, &change, now.wall_us / 1000);
+                if (i < r->queued && belongs(&r->queue[i].seat.id, uuid))
+                        (void)bury(item, &r->queue[i].seat.id, now);
+        for (size_t i = r->held; i-- > 0;)
+                if (i < r->held && belongs(&r->holder[i].seat.id, uuid) && holds(&r->holder[i]))
+                        (void)bury(item, &r->holder[i].seat.id, now);
+        bury_dead(item, now);
+        if (s->change.tells > 1)
+                (void)bury_granted(item, now);
+        if (changed(s))
+                rc = snib__rows_save(s, name, now.wall_us / 1000);
         if (rc == SQLITE_OK)
-                address_mails(item, &change);
+                address_mails(item);
         return rc;
 }
 
@@ -298,13 +517,13 @@ static void send_mails(struct snib__item *item)
 {
         struct snib__store *s = item->client->store;
 
-        for (int i = 0; i < item->mails; i++)
+        for (size_t i = 0; i < item->mails; i++)
                 snib__mail_send(s->send_fd, s->place.fd, &item->mail[i], item->op.name);
         item->mails = 0;
 }
 
-/* Takes every id of a client out of every lock, a transaction for each name; the mails go out under the gate, which
- * nobody minds at the end of a client. */
+/* Takes every id of a client out of every object, a transaction for each name; the mails go out under the gate, which
+ * nobody minds at the end of a client. A name whose rows are damaged is passed over: whoever asks for it is told. */
 static int bury_client(struct snib__item *item, const char *uuid)
 {
         struct snib__store *s = item->client->store;
@@ -318,10 +537,10 @@ static int bury_client(struct snib__item *item, const char *uuid)
                 if (rc == SQLITE_OK)
                         rc = snib__rows_run(s, SNIB__SQL_COMMIT);
                 snib__rows_unload(s);
-                if (rc != SQLITE_OK) {
+                if (rc != SQLITE_OK)
                         roll_back(s);
+                if (rc != SQLITE_OK && !s->damage)
                         return rc;
-                }
                 send_mails(item);
         }
         return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -396,6 +615,8 @@ void snib__item_run(struct snib__work *work)
         case SNIB__TASK_LOOK:
                 run_op(item);
                 break;
+        case SNIB__TASK_LIST:
+                break; /* these are not run, but peeked at */
         case SNIB__TASK_ENTER:
                 item->note.reply.error = enter(item);
                 break;

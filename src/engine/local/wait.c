@@ -4,8 +4,8 @@
  * What this client waits for: its ids in queues, and the processes that stand before them. Decides when to look, never
  * what is true: that is in the file.
  *
- * A waiter is woken by a datagram. In case that cannot come, it looks by itself when the process before it ends
- * (pidfd), when the holder's lease is over, and, if that process cannot be watched (another PID namespace), every 100
+ * A waiter is woken by a datagram. In case that cannot come, it looks by itself when a process before it ends (pidfd),
+ * when the first lease of a holder is over, and, if such a process cannot be watched (another PID namespace), every 100
  * ms, at first sooner: a process may be gone for its pidfd while its byte is still kept by one it shared descriptors
  * with, which is about to end too (a supervisor that first ends what ran under the lock). One thread at a time, the
  * client's.
@@ -114,27 +114,21 @@ static struct snib__peer *peer_get(struct snib__local *c, const struct snib__pee
         p = snib__alloc(sizeof(*p));
         if (!p)
                 return NULL;
-        snib__list_init(&p->waits);
+        snib__list_init(&p->sights);
         memcpy(p->uuid, row->uuid, sizeof(p->uuid));
         p->slot = row->slot;
         p->pidfd = -1;
         p->tick_ms = 1;
-        if (!same_process(c, row))
+        p->ours = same_process(c, row);
+        if (!p->ours)
                 peer_watch(c, p, row);
         snib__tree_add(&c->peers, &p->node);
         return p;
 }
 
-static void unwatch(struct snib__local *c, struct snib__wait *w)
+/* Nobody looks at it any more. */
+static void peer_idle(struct snib__local *c, struct snib__peer *p)
 {
-        struct snib__peer *p = w->peer;
-
-        if (!p)
-                return;
-        w->peer = NULL;
-        snib__list_remove(&w->of_peer);
-        if (!snib__list_empty(&p->waits))
-                return;
         if (p->pidfd < 0) {
                 peer_free(c, p);
                 return;
@@ -142,6 +136,17 @@ static void unwatch(struct snib__local *c, struct snib__wait *w)
         snib__list_append(&c->peers_idle, &p->idle);
         if (++c->peers_idle_count > PEERS_IDLE_MAX)
                 peer_free(c, snib__container(c->peers_idle.next, struct snib__peer, idle));
+}
+
+static void unwatch(struct snib__local *c, struct snib__wait *w)
+{
+        for (; w->sights > 0; w->sights--) {
+                struct snib__sight *sight = &w->sight[w->sights - 1];
+
+                snib__list_remove(&sight->of_peer);
+                if (snib__list_empty(&sight->peer->sights))
+                        peer_idle(c, sight->peer);
+        }
 }
 
 void snib__wait_at(struct snib__local *c, struct snib__wait *wait, snib__ns due)
@@ -152,14 +157,14 @@ void snib__wait_at(struct snib__local *c, struct snib__wait *wait, snib__ns due)
                 snib__tree_add(&c->waits_due, &wait->by_due);
 }
 
-/* When the holder's lease is over the first of the queue looks at once, the others a little later, in case the first is
- * stopped. */
+/* When the lease of a holder is over the first of the queue looks at once, the others a little later, in case the first
+ * is stopped. */
 static snib__ns lease_over(struct snib__local *c, const struct snib__before *b)
 {
-        int64_t spread = b->position == 1 ? 2 : 100;
+        int64_t spread = b->first ? 2 : 100;
         snib__ns over = b->holder_expires_ms < INT64_MAX / SNIB__MS ? b->holder_expires_ms * SNIB__MS : SNIB__NEVER;
 
-        return snib__after(over, (b->position == 1 ? 0 : spread * SNIB__MS) +
+        return snib__after(over, (b->first ? 0 : spread * SNIB__MS) +
                                      (snib__ns)snib__prng_below(&c->prng, (uint64_t)(spread * SNIB__MS)));
 }
 
@@ -173,21 +178,47 @@ static snib__ns next_tick(struct snib__local *c, struct snib__peer *p)
         return tick + (snib__ns)snib__prng_below(&c->prng, (uint64_t)tick / 4);
 }
 
+static bool sees(const struct snib__wait *w, const struct snib__before *b)
+{
+        if (w->sights != b->count)
+                return false;
+        for (int i = 0; i < b->count; i++)
+                if (strcmp(w->sight[i].peer->uuid, b->peer[i].uuid) != 0)
+                        return false;
+        return true;
+}
+
+/* Looks at the processes before it from now on. True: one of them died between the transaction and the pidfd. */
+static bool watch(struct snib__local *c, struct snib__wait *w, const struct snib__before *b)
+{
+        bool died = false;
+
+        unwatch(c, w);
+        for (int i = 0; i < b->count; i++) {
+                struct snib__sight *sight = &w->sight[w->sights];
+
+                sight->peer = peer_get(c, &b->peer[i]);
+                if (!sight->peer)
+                        continue;
+                sight->wait = w;
+                snib__list_append(&sight->peer->sights, &sight->of_peer);
+                w->sights++;
+                died |= !snib__live_test(c->store, b->peer[i].slot);
+        }
+        return died;
+}
+
 static void watch_before(struct snib__local *c, struct snib__wait *w, const struct snib__before *b, snib__ns now)
 {
         snib__ns due = lease_over(c, b);
-        bool fresh = !w->peer || !b->known || strcmp(w->peer->uuid, b->peer.uuid) != 0;
 
-        if (fresh) {
-                unwatch(c, w);
-                w->peer = b->known ? peer_get(c, &b->peer) : NULL;
-                if (w->peer)
-                        snib__list_append(&w->peer->waits, &w->of_peer);
-        }
-        if (b->known && (!w->peer || (w->peer->pidfd < 0 && !same_process(c, &b->peer))))
-                due = snib__min(due, snib__after(now, next_tick(c, w->peer)));
-        if (fresh && w->peer && !snib__live_test(c->store, b->peer.slot))
-                due = now; /* it died between the transaction and the pidfd */
+        if (!sees(w, b) && watch(c, w, b))
+                due = now;
+        if (w->sights < b->count)
+                due = snib__min(due, snib__after(now, next_tick(c, NULL)));
+        for (int i = 0; i < w->sights; i++)
+                if (w->sight[i].peer->pidfd < 0 && !w->sight[i].peer->ours)
+                        due = snib__min(due, snib__after(now, next_tick(c, w->sight[i].peer)));
         snib__wait_at(c, w, due);
 }
 
@@ -254,12 +285,12 @@ void snib__peer_ended(struct snib__local *c, struct snib__peer *peer, snib__ns n
         (void)epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, peer->pidfd, NULL);
         (void)close(peer->pidfd);
         peer->pidfd = -1;
-        if (snib__list_empty(&peer->waits)) {
+        if (snib__list_empty(&peer->sights)) {
                 peer_free(c, peer);
                 return;
         }
-        snib__list_each (l, &peer->waits)
-                snib__wait_at(c, snib__container(l, struct snib__wait, of_peer), now);
+        snib__list_each (l, &peer->sights)
+                snib__wait_at(c, snib__container(l, struct snib__sight, of_peer)->wait, now);
 }
 
 snib__ns snib__waits_deadline(const struct snib__local *c)
