@@ -204,6 +204,7 @@ struct listing {
                 LISTING_END
         } phase;
         unsigned outstanding;
+        bool permits; /* the second scan: after hashes, sets of permits */
         bool scanned; /* the cursor came back to 0 */
         char cursor[24];
         char *page; /* keys of the last SCAN: 4 bytes of length, bytes, ... */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The list of all locks of the database: SCAN in steps that do not hold the server up, the query script for every hash
- * of a step in batches, then who the holders are. What is no lock, or went away meanwhile, is left out; a lock may be
- * told twice, as SCAN may. Told items live until the next process(), which begins the next batch. Phases:
+ * The list of all that is held in the database, and of registers: SCAN in steps that do not hold the server up, first
+ * for hashes, then for sets of permits; the query script for every key of a step in batches, then who the holders are.
+ * What is none of ours, or went away meanwhile, is left out; something may be told twice, as SCAN may. Told items live
+ * until the next process(), which begins the next batch. Phases:
  *
  *     NEXT -> SCAN -> NEXT -> LOCKS -> WHO -> TOLD -> NEXT ... -> END
  */
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #define SCAN_COUNT "500"
+#define PERMITS_SUFFIX ":timeout"
 #define KEY_MAX 1000 /* longer names are no locks of ours */
 
 static struct snib__name item_name(const struct listing *l, const struct item *item)
@@ -100,12 +102,14 @@ static struct request *request(struct redis *r, struct listing *l, enum request_
 static void scan(struct redis *r, struct listing *l, snib__ns now)
 {
         struct request *q = request(r, l, REQUEST_SCAN, now);
+        const char *match = l->permits ? "*" PERMITS_SUFFIX : "*", *type = l->permits ? "zset" : "hash";
 
         l->phase = LISTING_SCAN;
         sent(r, l, q,
-             q && snib__link_send(&r->commands, q, 6,
-                                  (const char *[]){"SCAN", l->cursor, "COUNT", SCAN_COUNT, "TYPE", "hash"},
-                                  (const size_t[]){4, strlen(l->cursor), 5, sizeof(SCAN_COUNT) - 1, 4, 4}, now));
+             q && snib__link_send(
+                      &r->commands, q, 8,
+                      (const char *[]){"SCAN", l->cursor, "COUNT", SCAN_COUNT, "TYPE", type, "MATCH", match},
+                      (const size_t[]){4, strlen(l->cursor), 5, sizeof(SCAN_COUNT) - 1, 4, 4, 5, strlen(match)}, now));
 }
 
 /* Asks about the next keys of the page. */
@@ -183,9 +187,10 @@ void snib__listing_advance(struct redis *r, struct listing *l, snib__ns now)
                 case LISTING_TOLD:
                         if (l->page_at < l->page_length)
                                 ask_locks(r, l, now);
-                        else if (!l->scanned)
+                        else if (!l->scanned || !l->permits) {
+                                l->permits |= l->scanned;
                                 scan(r, l, now);
-                        else {
+                        } else {
                                 end(r, l);
                                 return;
                         }
@@ -222,6 +227,17 @@ static bool keep_key(struct listing *l, const char *bytes, size_t length)
         return true;
 }
 
+/* "{name}:timeout" are the permits of "name" or of "{name}": both are asked about. */
+static bool keep_permits(struct listing *l, const char *bytes, size_t length)
+{
+        if (length < sizeof(PERMITS_SUFFIX))
+                return true;
+        length -= sizeof(PERMITS_SUFFIX) - 1;
+        if (!keep_key(l, bytes, length))
+                return false;
+        return bytes[0] != '{' || bytes[length - 1] != '}' || length < 3 || keep_key(l, bytes + 1, length - 2);
+}
+
 /* {cursor, {key, ...}} */
 static bool scanned(struct redis *r, struct listing *l, const struct snib__resp_value *v, size_t count)
 {
@@ -241,7 +257,7 @@ static bool scanned(struct redis *r, struct listing *l, const struct snib__resp_
         for (size_t i = 3; i < count; i++) {
                 if (v[i].type != SNIB__RESP_STRING)
                         return false;
-                if (!keep_key(l, snib__resp_text(resp, &v[i]), v[i].length)) {
+                if (!(l->permits ? keep_permits : keep_key)(l, snib__resp_text(resp, &v[i]), v[i].length)) {
                         fail(r, l, SNIB_ENOMEM, "out of memory");
                         break;
                 }

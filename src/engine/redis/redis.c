@@ -500,7 +500,8 @@ const struct snib__engine_ops snib__redis_engine = {
                             "holders are possible, "
                             "with different tokens only if clocks agree",
              .caps = SNIB_CAP_FENCING | SNIB_CAP_CLOCK_TOKENS | SNIB_CAP_CROSS_PROCESS | SNIB_CAP_CROSS_MACHINE |
-                     SNIB_CAP_SURVIVES_RESTART},
+                     SNIB_CAP_SURVIVES_RESTART | SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK |
+                     SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER},
     .traits = SNIB__TRAIT_WATCH | SNIB__TRAIT_SOCKET,
     .schemes = schemes,
     .open = redis_open,

@@ -1,0 +1,1128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Fair locks, read-write locks, spin locks and elections of the Redis engine against a real server: what is answered,
+ * what stands in the server afterwards, key by key as Redisson has it, and which messages go out. Two clients, and a
+ * listener that hears every message. What Java clients leave is written by hand.
+ */
+
+#include "pump.h"
+#include "redis_server.h"
+#include <inttypes.h>
+#include <setjmp.h>
+#include <snib/error.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define JAVA1 "b2a3c0de-1111-4222-8333-444455556666:42"
+#define JAVA2 "b2a3c0de-1111-4222-8333-444455556666:43"
+
+static struct redis_server *server;
+static struct pump *a, *b;
+static redisContext *ear; /* subscribed to everything */
+
+static int start(void **state)
+{
+        (void)state;
+        server = redis_server_start(&(struct redis_server_options){.tcp = true});
+        return 0;
+}
+
+static int stop(void **state)
+{
+        (void)state;
+        redis_server_free(server);
+        return 0;
+}
+
+static int open_both(void **state)
+{
+        redisReply *r = NULL;
+
+        (void)state;
+        freeReplyObject(redis_server_do(server, "CONFIG SET maxmemory 0"));
+        freeReplyObject(redis_server_do(server, "FLUSHALL"));
+        a = pump_connect(redis_server_url(server), 1);
+        b = pump_connect(redis_server_unix_url(server), 2);
+        ear = redisConnectWithTimeout("127.0.0.1", redis_server_port(server), (struct timeval){.tv_sec = 20});
+        assert_non_null(ear);
+        redisSetTimeout(ear, (struct timeval){.tv_sec = 20});
+        r = redisCommand(ear, "PSUBSCRIBE *");
+        assert_non_null(r);
+        freeReplyObject(r);
+        return 0;
+}
+
+static int close_both(void **state)
+{
+        (void)state;
+        redisFree(ear);
+        pump_close(a);
+        pump_close(b);
+        return 0;
+}
+
+/* ---- short hands */
+
+__attribute__((format(printf, 1, 2))) static void admin(const char *format, ...)
+{
+        char line[512];
+        va_list list;
+
+        va_start(list, format);
+        vsnprintf(line, sizeof(line), format, list);
+        va_end(list);
+        redisReply *r = redis_server_do(server, line);
+        assert_non_null(r);
+        if (r->type == REDIS_REPLY_ERROR)
+                fail_msg("%s: %s", line, r->str);
+        freeReplyObject(r);
+}
+
+__attribute__((format(printf, 1, 2))) static long long number(const char *format, ...)
+{
+        char line[512];
+        va_list list;
+
+        va_start(list, format);
+        vsnprintf(line, sizeof(line), format, list);
+        va_end(list);
+        return redis_server_int(server, line);
+}
+
+/* The elements of the answer, joined by single spaces. */
+static void answer_is(const char *expected, const char *command)
+{
+        char text[2048] = "";
+        redisReply *r = redis_server_do(server, command);
+
+        assert_non_null(r);
+        assert_int_equal(r->type, REDIS_REPLY_ARRAY);
+        for (size_t i = 0; i < r->elements; i++)
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "", r->element[i]->str);
+        freeReplyObject(r);
+        assert_string_equal(text, expected);
+}
+
+/* The next message anybody published. */
+static void heard(const char *channel, const char *payload)
+{
+        redisReply *r = NULL;
+
+        assert_int_equal(redisGetReply(ear, (void **)&r), REDIS_OK);
+        assert_int_equal(r->elements, 4);
+        assert_string_equal(r->element[2]->str, channel);
+        assert_string_equal(r->element[3]->str, payload);
+        freeReplyObject(r);
+}
+
+static void heard_nothing(void)
+{
+        admin("PUBLISH mark mark");
+        heard("mark", "mark");
+}
+
+static void near(long long value, long long expected, long long below)
+{
+        if (value > expected || value < expected - below)
+                fail_msg("%lld is not in [%lld, %lld]", value, expected - below, expected);
+}
+
+static struct snib__op asked(struct pump *p, enum snib__verb verb, int kind, const struct snib__id *id)
+{
+        struct snib__op op = pump_op(p, verb, "x", id ? *id : (struct snib__id){{0}}, 30000);
+
+        op.kind = kind;
+        op.enqueue = verb == SNIB__ACQUIRE && kind == SNIB_KIND_FAIR;
+        return op;
+}
+
+static struct snib__reply with(struct pump *p, enum snib__verb verb, int kind, const struct snib__id *id)
+{
+        struct snib__op op = asked(p, verb, kind, id);
+
+        return pump_do(p, &op);
+}
+
+static struct snib__reply leased(struct pump *p, enum snib__verb verb, int kind, const struct snib__id *id,
+                                 int64_t lease)
+{
+        struct snib__op op = asked(p, verb, kind, id);
+
+        op.lease_ms = lease;
+        return pump_do(p, &op);
+}
+
+static struct snib__id granted(struct pump *p, int kind)
+{
+        struct snib__id id = pump_id(p);
+        struct snib__reply r = with(p, SNIB__ACQUIRE, kind, &id);
+
+        if (r.status != SNIB__GRANTED)
+                fail_msg("status %d, error %s", r.status, r.status == SNIB__FAILED ? r.error_text : "none");
+        assert_true(r.token > INT64_C(1700000000000000));
+        return id;
+}
+
+static struct snib__id queued(struct pump *p, int64_t place)
+{
+        struct snib__id id = pump_id(p);
+        struct snib__reply r = with(p, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id);
+
+        assert_int_equal(r.status, SNIB__BUSY);
+        assert_int_equal(r.position, place);
+        assert_true(r.waiters >= place);
+        return id;
+}
+
+static void released(struct pump *p, int kind, const struct snib__id *id)
+{
+        assert_int_equal(with(p, SNIB__RELEASE, kind, id).status, SNIB__RELEASED);
+}
+
+static void turn_message(const struct snib__id *id)
+{
+        char channel[128];
+
+        snprintf(channel, sizeof(channel), "redisson_lock__channel:{x}:%s", id->text);
+        heard(channel, "0");
+}
+
+static void queue_is(const char *first, const char *second)
+{
+        char text[256];
+
+        snprintf(text, sizeof(text), "%s%s%s", first, second ? " " : "", second ? second : "");
+        answer_is(text, "LRANGE redisson_lock_queue:{x} 0 -1");
+        assert_int_equal(number("ZCARD redisson_lock_timeout:{x}"), number("LLEN redisson_lock_queue:{x}"));
+}
+
+static long long now_ms(void)
+{
+        redisReply *r = redis_server_do(server, "TIME");
+        long long ms = strtoll(r->element[0]->str, NULL, 10) * 1000 + strtoll(r->element[1]->str, NULL, 10) / 1000;
+
+        freeReplyObject(r);
+        return ms;
+}
+
+#define TURN(id) number("ZSCORE redisson_lock_timeout:{x} %s", (id).text)
+
+/* ---- fair */
+
+static void fair_waiters_stand_in_redissons_queue(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first, second;
+        struct snib__reply r;
+
+        (void)state;
+        first = queued(b, 1);
+        near(TURN(first), now_ms() + 30000 + 300000, 1000);
+        near(number("ZSCORE snib_waiting:{x} %s", first.text), now_ms() + 5000, 1000);
+        second = queued(a, 2);
+        assert_int_equal(TURN(second), TURN(first) + 300000);
+        queue_is(first.text, second.text);
+        assert_int_equal(number("PTTL redisson_lock_queue:{x}"), -1);
+        assert_int_equal(number("PTTL redisson_lock_timeout:{x}"), -1);
+        assert_true(number("PTTL snib_waiting:{x}") > 86400000);
+        assert_int_equal(number("HGET x %s", holder.text), 1);
+        near(number("PTTL x"), 30000, 1000);
+        /* Asking again keeps the place, and is no second one. */
+        r = with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first);
+        assert_int_equal(r.position, 1);
+        assert_int_equal(r.waiters, 2);
+        assert_true(r.held && r.left_ms > 29000);
+        assert_string_equal(r.holder.id.text, holder.text);
+        queue_is(first.text, second.text);
+        r = with(b, SNIB__QUERY, SNIB_KIND_FAIR, NULL);
+        assert_int_equal(r.waiters, 2);
+        assert_false(r.waiters_at_least);
+        assert_int_equal(with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL).kind, SNIB_KIND_FAIR);
+        heard_nothing();
+}
+
+static void fair_one_try_leaves_nothing(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), waiter, id = pump_id(b);
+        struct snib__op op = asked(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id);
+        struct snib__reply r;
+
+        (void)state;
+        op.enqueue = false;
+        r = pump_do(b, &op);
+        assert_int_equal(r.status, SNIB__BUSY);
+        assert_int_equal(r.position, 0);
+        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
+        waiter = queued(a, 1);
+        released(a, SNIB_KIND_FAIR, &holder);
+        r = pump_do(b, &op); /* free, but there is one before us */
+        assert_int_equal(r.status, SNIB__BUSY);
+        assert_false(r.held);
+        assert_int_equal(r.left_ms, -1);
+        assert_int_equal(r.waiters, 1);
+        queue_is(waiter.text, NULL);
+}
+
+static void F92_release_tells_the_head_and_nobody_else(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2);
+        struct snib__topic topic = {{"x", 1}, SNIB_KIND_FAIR, first}, other = {{"x", 1}, SNIB_KIND_FAIR, second};
+        struct pump_note n;
+        long long turn;
+
+        (void)state;
+        b->engine->ops->watch(b->engine, &topic, pump_now());
+        n = pump_wait(b, SNIB__NOTE_WATCHING);
+        assert_string_equal(n.note.id.text, first.text);
+        assert_string_equal(n.name, "x");
+        a->engine->ops->watch(a->engine, &other, pump_now());
+        (void)pump_wait(a, SNIB__NOTE_WATCHING);
+        released(a, SNIB_KIND_FAIR, &holder);
+        turn_message(&first);
+        n = pump_wait(b, SNIB__NOTE_GRANTED);
+        assert_string_equal(n.note.id.text, first.text);
+        assert_string_equal(n.name, "x");
+        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2); /* free, but not its turn */
+        turn_message(&first); /* which reminds whose turn it is */
+        assert_false(pump_try(a, SNIB__NOTE_GRANTED, 0, &n));
+        turn = TURN(second);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).status, SNIB__GRANTED);
+        queue_is(second.text, NULL);
+        assert_int_equal(TURN(second), turn - 300000); /* as Redisson: the turn before it is over */
+        heard_nothing();
+        b->engine->ops->unwatch(b->engine, &topic, pump_now());
+        released(b, SNIB_KIND_FAIR, &first);
+        turn_message(&second);
+        assert_string_equal(pump_wait(a, SNIB__NOTE_GRANTED).note.id.text, second.text);
+        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).status, SNIB__GRANTED);
+        released(a, SNIB_KIND_FAIR, &second);
+        heard_nothing();
+        assert_int_equal(number("DBSIZE") - number("EXISTS snib_client:{%s} snib_client:{%s}", a->uuid, b->uuid), 0);
+}
+
+static void F88_fifty_waiters_are_served_in_order(void **state)
+{
+        struct snib__id id[51];
+
+        (void)state;
+        id[0] = granted(a, SNIB_KIND_FAIR);
+        for (int i = 1; i <= 50; i++)
+                id[i] = queued(i % 2 ? b : a, i);
+        for (int i = 0; i < 50; i++) {
+                struct snib__id latest = id[50];
+                released(i % 2 ? b : a, SNIB_KIND_FAIR, &id[i]);
+                if (i < 49) /* whoever asks out of turn stays where it is */
+                        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &latest).position, 50 - i);
+                assert_int_equal(with((i + 1) % 2 ? b : a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id[i + 1]).status,
+                                 SNIB__GRANTED);
+        }
+        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
+}
+
+static void F92_whoever_gives_up_passes_its_turn_on(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(b, 2),
+                        third = queued(a, 3);
+        long long turn = TURN(third);
+
+        (void)state;
+        released(b, SNIB_KIND_FAIR, &second); /* from the middle, while it is held: nobody has to know */
+        heard_nothing();
+        queue_is(first.text, third.text);
+        assert_int_equal(TURN(third), turn - 300000);
+        released(a, SNIB_KIND_FAIR, &holder);
+        turn_message(&first);
+        released(b, SNIB_KIND_FAIR, &first);
+        turn_message(&third);
+        assert_int_equal(with(b, SNIB__RELEASE, SNIB_KIND_FAIR, &first).status, SNIB__GONE);
+        turn_message(&third);
+        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &third).status, SNIB__GRANTED);
+        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
+}
+
+static void F89_our_dead_are_skipped_wherever_they_stand(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2),
+                        third = queued(b, 3), last = queued(a, 4);
+        long long turn = TURN(last);
+
+        (void)state;
+        released(a, SNIB_KIND_FAIR, &holder);
+        turn_message(&first);
+        admin("ZADD snib_waiting:{x} 1 %s 1 %s", first.text, third.text); /* unheard for too long */
+        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &last).position, 2);
+        turn_message(&second);
+        queue_is(second.text, last.text);
+        assert_int_equal(TURN(last), turn - 600000);
+        assert_int_equal(number("ZCARD snib_waiting:{x}"), 2);
+        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).status, SNIB__GRANTED);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 2); /* it lived: at the end again */
+}
+
+static void F89_release_and_force_skip_the_dead(void **state)
+{
+        (void)state;
+        for (int verb = SNIB__RELEASE; verb <= SNIB__FORCE; verb += SNIB__FORCE - SNIB__RELEASE) {
+                struct snib__id holder = granted(a, SNIB_KIND_FAIR), dead = queued(b, 1), second = queued(a, 2);
+
+                admin("ZADD snib_waiting:{x} 1 %s", dead.text);
+                assert_true(with(a, (enum snib__verb)verb, SNIB_KIND_FAIR, &holder).status ==
+                            (verb == SNIB__FORCE ? SNIB__INFO : SNIB__RELEASED));
+                turn_message(&second);
+                queue_is(second.text, NULL);
+                admin("FLUSHALL");
+        }
+}
+
+static void F90_java_waiters_are_purged_by_redissons_rule(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), ours;
+
+        (void)state;
+        admin("RPUSH redisson_lock_queue:{x} " JAVA1);
+        admin("ZADD redisson_lock_timeout:{x} %lld " JAVA1, now_ms() + 60000);
+        ours = queued(b, 2);
+        near(TURN(ours), now_ms() + 60000 + 300000, 1000); /* chained behind the Java waiter's */
+        released(a, SNIB_KIND_FAIR, &holder);
+        heard("redisson_lock__channel:{x}:" JAVA1, "0");
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &ours).position, 2); /* it has time to come */
+        heard("redisson_lock__channel:{x}:" JAVA1, "0");
+        admin("ZADD redisson_lock_timeout:{x} %lld " JAVA1, now_ms() - 1);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &ours).status, SNIB__GRANTED);
+        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
+        heard_nothing();
+}
+
+static void F91_a_head_without_a_turn_is_repaired(void **state)
+{
+        struct snib__id ours;
+
+        (void)state;
+        /* What eviction, or an old client, leaves; Redisson 4.7 would wait for ever. Twice in the list besides. */
+        admin("RPUSH redisson_lock_queue:{x} " JAVA1 " " JAVA2 " " JAVA1);
+        ours = granted(a, SNIB_KIND_FAIR);
+        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x}"), 0);
+        (void)ours;
+}
+
+static void F91_parts_of_the_queue_that_are_lost_come_back(void **state)
+{
+        static const char *const lost[] = {"redisson_lock_timeout:{x}", "snib_waiting:{x}",
+                                           "redisson_lock_timeout:{x} snib_waiting:{x}", "redisson_lock_queue:{x}"};
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2);
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+                admin("DEL %s", lost[i]);
+                assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
+                assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2);
+                queue_is(first.text, second.text);
+                assert_int_equal(number("ZCARD snib_waiting:{x}"), 2);
+        }
+        released(a, SNIB_KIND_FAIR, &holder);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).status, SNIB__GRANTED);
+}
+
+static void F91_javas_changes_of_turns_cost_no_place(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2);
+
+        (void)state;
+        admin("ZINCRBY redisson_lock_timeout:{x} -900000 %s", first.text);
+        admin("ZINCRBY redisson_lock_timeout:{x} -900000 %s", second.text);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
+        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2);
+        near(TURN(first), now_ms() + 300000, 1000);
+        near(TURN(second), now_ms() + 600000, 1000); /* room for one more who takes its turn before */
+        queue_is(first.text, second.text);
+        /* Purged by a Java client all the same: it asks again, at the end. */
+        admin("LPOP redisson_lock_queue:{x}");
+        admin("ZREM redisson_lock_timeout:{x} %s", first.text);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 2);
+        queue_is(second.text, first.text);
+        (void)holder;
+}
+
+static void fair_force_keeps_the_queue(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1);
+        struct snib__reply r = with(b, SNIB__FORCE, SNIB_KIND_FAIR, NULL);
+
+        (void)state;
+        assert_int_equal(r.status, SNIB__INFO);
+        assert_true(r.held);
+        assert_string_equal(r.holder.id.text, holder.text);
+        assert_string_equal(r.holder.who.host, "host1");
+        turn_message(&first);
+        queue_is(first.text, NULL);
+        assert_false(with(b, SNIB__FORCE, SNIB_KIND_FAIR, NULL).held);
+        assert_int_equal(with(a, SNIB__RENEW, SNIB_KIND_FAIR, &holder).status, SNIB__GONE);
+        assert_int_equal(with(a, SNIB__RELEASE, SNIB_KIND_FAIR, &holder).status, SNIB__GONE);
+}
+
+static void F79_a_late_reentry_of_a_fair_lock_begins_nothing(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR);
+        struct snib__op op = asked(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &holder);
+
+        (void)state;
+        op.token = 1700000000000001;
+        assert_int_equal(pump_do(a, &op).token, op.token);
+        admin("DEL x");
+        assert_int_equal(pump_do(a, &op).status, SNIB__GONE);
+        assert_int_equal(number("EXISTS x redisson_lock_queue:{x}"), 0);
+}
+
+static void fair_queues_are_bounded(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), id = pump_id(b);
+
+        (void)state;
+        freeReplyObject(redis_server_do(server, "EVAL %s 0",
+                                        "for i = 1, 1024 do redis.call('RPUSH', 'redisson_lock_queue:{x}', 'j:' .. i) "
+                                        "redis.call('ZADD', 'redisson_lock_timeout:{x}', 9e12, 'j:' .. i) end"));
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id).position, 0);
+        assert_int_equal(number("LLEN redisson_lock_queue:{x}"), 1024);
+        (void)holder;
+}
+
+/* ---- read-write */
+
+#define HOLD_KEY "{x}:%s:rwlock_timeout:1"
+
+static void a_reader_writes_redissons_hash_and_key(void **state)
+{
+        struct snib__id first = granted(a, SNIB_KIND_READ), second = pump_id(b);
+        char text[256];
+
+        (void)state;
+        snprintf(text, sizeof(text), "mode read %s 1", first.text);
+        answer_is(text, "HGETALL x");
+        assert_int_equal(number("GET " HOLD_KEY, first.text), 1);
+        near(number("PTTL " HOLD_KEY, first.text), 30000, 1000);
+        near(number("PTTL x"), 30000, 1000);
+        /* A shorter one beside it, and its renewals, shorten nothing. */
+        assert_int_equal(leased(b, SNIB__ACQUIRE, SNIB_KIND_READ, &second, 5000).status, SNIB__GRANTED);
+        near(number("PTTL " HOLD_KEY, second.text), 5000, 1000);
+        near(number("PTTL x"), 30000, 1000);
+        assert_int_equal(leased(b, SNIB__RENEW, SNIB_KIND_READ, &second, 6000).status, SNIB__RENEWED);
+        near(number("PTTL " HOLD_KEY, second.text), 6000, 900);
+        near(number("PTTL " HOLD_KEY, first.text), 30000, 1000);
+        near(number("PTTL x"), 30000, 1000);
+        assert_int_equal(leased(b, SNIB__RENEW, SNIB_KIND_READ, &second, 90000).status, SNIB__RENEWED);
+        near(number("PTTL x"), 90000, 1000);
+        /* When the longest goes, the lock lasts as long as those that are left. */
+        released(b, SNIB_KIND_READ, &second);
+        near(number("PTTL x"), 30000, 2000);
+        assert_int_equal(number("EXISTS " HOLD_KEY, second.text), 0);
+        heard_nothing();
+        released(a, SNIB_KIND_READ, &first);
+        heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(number("EXISTS x " HOLD_KEY, first.text), 0);
+        assert_int_equal(with(a, SNIB__RELEASE, SNIB_KIND_READ, &first).status, SNIB__GONE);
+        heard_nothing();
+}
+
+static void a_writer_writes_redissons_hash(void **state)
+{
+        struct snib__id writer = granted(a, SNIB_KIND_WRITE), other = pump_id(b);
+        char text[256];
+        struct snib__reply r;
+
+        (void)state;
+        snprintf(text, sizeof(text), "mode write %s:write 1", writer.text);
+        answer_is(text, "HGETALL x");
+        near(number("PTTL x"), 30000, 1000);
+        for (int kind = SNIB_KIND_READ; kind <= SNIB_KIND_WRITE; kind++) {
+                r = with(b, SNIB__ACQUIRE, kind, &other);
+                assert_int_equal(r.status, SNIB__BUSY);
+                assert_string_equal(r.holder.id.text, writer.text);
+                assert_true(r.held && r.left_ms > 29000);
+                assert_int_equal(with(b, SNIB__RELEASE, kind, &other).status, SNIB__GONE);
+                assert_int_equal(with(b, SNIB__RENEW, kind, &other).status, SNIB__GONE);
+        }
+        assert_int_equal(leased(a, SNIB__RENEW, SNIB_KIND_WRITE, &writer, 60000).status, SNIB__RENEWED);
+        near(number("PTTL x"), 60000, 1000);
+        answer_is(text, "HGETALL x");
+        released(a, SNIB_KIND_WRITE, &writer);
+        heard("redisson_rwlock:{x}", "1");
+        assert_int_equal(number("EXISTS x"), 0);
+}
+
+static void acquires_of_sides_are_counted_once(void **state)
+{
+        (void)state;
+        for (int kind = SNIB_KIND_READ; kind <= SNIB_KIND_WRITE; kind++) {
+                struct snib__id id = granted(a, kind);
+                struct snib__op op = asked(a, SNIB__ACQUIRE, kind, &id);
+
+                assert_int_equal(leased(a, SNIB__ACQUIRE, kind, &id, 60000).status, SNIB__GRANTED);
+                assert_int_equal(number("HLEN x"), 2);
+                near(number("PTTL x"), 60000, 1000);
+                op.token = 1700000000000001;
+                assert_int_equal(pump_do(a, &op).token, op.token);
+                released(a, kind, &id);
+                assert_int_equal(pump_do(a, &op).status, SNIB__GONE);
+                assert_int_equal(number("EXISTS x " HOLD_KEY, id.text), 0);
+        }
+}
+
+static void readers_keep_a_writer_out(void **state)
+{
+        struct snib__id first = granted(a, SNIB_KIND_READ), second = granted(b, SNIB_KIND_READ), writer = pump_id(b);
+        struct snib__reply r = with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer);
+
+        (void)state;
+        assert_int_equal(r.status, SNIB__BUSY);
+        assert_true(r.held && r.left_ms > 29000);
+        r = with(b, SNIB__QUERY, SNIB_KIND_WRITE, NULL);
+        assert_int_equal(r.kind, SNIB_KIND_READ);
+        assert_int_equal(r.holders, 2);
+        released(a, SNIB_KIND_READ, &first);
+        heard_nothing();
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
+        released(b, SNIB_KIND_READ, &second);
+        heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__GRANTED);
+}
+
+static struct snib__id read_under(struct pump *p, const struct snib__id *writer, int64_t lease,
+                                  enum snib__status status)
+{
+        struct snib__id id = pump_id(p);
+        struct snib__op op = asked(p, SNIB__ACQUIRE, SNIB_KIND_READ, &id);
+
+        op.under = *writer;
+        op.lease_ms = lease;
+        assert_int_equal(pump_do(p, &op).status, status);
+        return id;
+}
+
+static void F93_a_downgrade_lets_readers_in_and_no_writer(void **state)
+{
+        struct snib__id writer = granted(a, SNIB_KIND_WRITE), reader, other = pump_id(b);
+        char text[256];
+
+        (void)state;
+        (void)read_under(b, &other, 30000, SNIB__BUSY); /* under what it does not have */
+        reader = read_under(a, &writer, 10000, SNIB__GRANTED);
+        assert_int_equal(number("HLEN x"), 3);
+        near(number("PTTL x"), 30000, 1000);
+        assert_int_equal(with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL).kind, SNIB_KIND_WRITE);
+        assert_int_equal(with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL).holders, 2);
+        released(a, SNIB_KIND_WRITE, &writer);
+        heard("redisson_rwlock:{x}", "1");
+        snprintf(text, sizeof(text), "mode read %s 1", reader.text);
+        answer_is(text, "HGETALL x");
+        near(number("PTTL x"), 10000, 1000);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &other).status, SNIB__BUSY);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_READ, &other).status, SNIB__GRANTED);
+        released(b, SNIB_KIND_READ, &other);
+        released(a, SNIB_KIND_READ, &reader);
+        heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(number("EXISTS x"), 0);
+}
+
+static void F95_the_other_order_of_releases(void **state)
+{
+        struct snib__id writer = granted(a, SNIB_KIND_WRITE), reader = read_under(a, &writer, 60000, SNIB__GRANTED);
+        char text[256];
+
+        (void)state;
+        near(number("PTTL x"), 60000, 1000);
+        assert_int_equal(leased(a, SNIB__RENEW, SNIB_KIND_WRITE, &writer, 5000).status, SNIB__RENEWED);
+        near(number("PTTL x"), 60000, 1500); /* not below what the reader has */
+        released(a, SNIB_KIND_READ, &reader);
+        snprintf(text, sizeof(text), "mode write %s:write 1", writer.text);
+        answer_is(text, "HGETALL x");
+        heard_nothing();
+        released(a, SNIB_KIND_WRITE, &writer);
+        heard("redisson_rwlock:{x}", "1");
+        assert_int_equal(number("DBSIZE") - number("EXISTS snib_client:{%s} snib_client:{%s}", a->uuid, b->uuid), 0);
+}
+
+static void F94_a_dead_readers_hold_ends_with_its_own_lease(void **state)
+{
+        struct snib__id dead = granted(a, SNIB_KIND_READ), reader = granted(b, SNIB_KIND_READ), writer = pump_id(b);
+        struct snib__op op = asked(a, SNIB__ACQUIRE, SNIB_KIND_READ, &dead);
+        char text[256];
+
+        (void)state;
+        admin("HSET x " JAVA1 " 2"); /* a Java reader, twice in, of whose keys none is left */
+        admin("DEL " HOLD_KEY, dead.text);
+        assert_int_equal(with(a, SNIB__RENEW, SNIB_KIND_READ, &dead).status, SNIB__GONE);
+        op.token = 1700000000000001;
+        assert_int_equal(pump_do(a, &op).status, SNIB__GONE);
+        assert_int_equal(with(a, SNIB__QUERY, SNIB_KIND_READ, NULL).holders, 1);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
+        admin("SET {x}:" JAVA1 ":rwlock_timeout:2 1 PX 5000"); /* one of them lives */
+        released(b, SNIB_KIND_READ, &reader);
+        heard_nothing();
+        near(number("PTTL x"), 5000, 1000);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
+        admin("DEL {x}:" JAVA1 ":rwlock_timeout:2");
+        admin("PEXPIRE x 30000");
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__GRANTED);
+        snprintf(text, sizeof(text), "mode write %s:write 1", writer.text);
+        answer_is(text, "HGETALL x");
+}
+
+static void F94_the_last_live_reader_takes_the_dead_along(void **state)
+{
+        struct snib__id dead = granted(a, SNIB_KIND_READ), reader = granted(b, SNIB_KIND_READ);
+
+        (void)state;
+        admin("DEL " HOLD_KEY, dead.text);
+        released(b, SNIB_KIND_READ, &reader);
+        heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(number("EXISTS x"), 0);
+}
+
+static void readers_are_forced_and_so_is_the_writer(void **state)
+{
+        struct snib__id first = granted(a, SNIB_KIND_READ), second = granted(b, SNIB_KIND_READ), writer, reader;
+        struct snib__reply r;
+
+        (void)state;
+        assert_false(with(a, SNIB__FORCE, SNIB_KIND_WRITE, NULL).held);
+        assert_int_equal(number("HLEN x"), 3);
+        heard_nothing();
+        assert_true(with(a, SNIB__FORCE, SNIB_KIND_READ, NULL).held);
+        heard("redisson_rwlock:{x}", "1");
+        assert_int_equal(number("EXISTS x " HOLD_KEY " " HOLD_KEY, first.text, second.text), 0);
+        assert_false(with(a, SNIB__FORCE, SNIB_KIND_READ, NULL).held);
+        writer = granted(a, SNIB_KIND_WRITE);
+        reader = read_under(a, &writer, 30000, SNIB__GRANTED);
+        r = with(b, SNIB__FORCE, SNIB_KIND_WRITE, NULL);
+        assert_true(r.held);
+        assert_string_equal(r.holder.id.text, writer.text);
+        assert_string_equal(r.holder.who.host, "host1");
+        heard("redisson_rwlock:{x}", "1");
+        assert_int_equal(with(a, SNIB__RENEW, SNIB_KIND_WRITE, &writer).status, SNIB__GONE);
+        assert_int_equal(with(a, SNIB__RENEW, SNIB_KIND_READ, &reader).status, SNIB__RENEWED);
+        released(a, SNIB_KIND_READ, &reader);
+        assert_int_equal(number("EXISTS x"), 0);
+}
+
+static void a_downgrade_on_a_full_server_is_repaired(void **state)
+{
+        struct snib__id reader = granted(a, SNIB_KIND_READ), other = pump_id(b);
+
+        (void)state;
+        admin("HSET x mode write"); /* what is left when HSET is refused: readers, and no writer */
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &other).status, SNIB__BUSY);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_READ, &other).status, SNIB__GRANTED);
+        assert_int_equal(number("HLEN x"), 3);
+        answer_is("read", "HMGET x mode");
+        (void)reader;
+}
+
+static void a_hash_without_ttl_gets_one_from_the_next_reader(void **state)
+{
+        struct snib__id reader;
+
+        (void)state;
+        admin("HSET x mode read " JAVA1 " 1");
+        reader = granted(a, SNIB_KIND_READ);
+        near(number("PTTL x"), 30000, 1000);
+        released(a, SNIB_KIND_READ, &reader);
+        assert_int_equal(number("EXISTS x"), 0); /* the other one has no key: it is dead */
+}
+
+/* ---- kinds on one name */
+
+static void wrong(int kind, const char *part)
+{
+        static const enum snib__verb verbs[] = {SNIB__ACQUIRE, SNIB__QUERY, SNIB__FORCE};
+        struct snib__id id = pump_id(a);
+
+        for (size_t i = 0; i < 3; i++) {
+                struct snib__reply r = with(a, verbs[i], kind, &id);
+                if (r.status != SNIB__FAILED || r.error != SNIB_EKIND || !strstr(r.error_text, part))
+                        fail_msg("verb %d of kind %d: status %d, \"%s\"", verbs[i], kind, r.status,
+                                 r.status == SNIB__FAILED ? r.error_text : "");
+        }
+}
+
+static void F52_kinds_are_not_mixed(void **state)
+{
+        static const int locks[] = {SNIB_KIND_LOCK, SNIB_KIND_FENCED, SNIB_KIND_FAIR, SNIB_KIND_SPIN,
+                                    SNIB_KIND_ELECTION};
+
+        (void)state;
+        for (size_t i = 0; i < 5; i++) {
+                struct snib__id id = granted(a, locks[i]);
+                wrong(SNIB_KIND_READ, "a lock");
+                wrong(SNIB_KIND_WRITE, "a lock");
+                assert_int_equal(with(b, SNIB__QUERY, locks[i], NULL).kind, locks[i]);
+                released(a, locks[i], &id);
+        }
+        for (int kind = SNIB_KIND_READ; kind <= SNIB_KIND_WRITE; kind++) {
+                struct snib__id id = granted(a, kind);
+                for (size_t i = 0; i < 5; i++)
+                        wrong(locks[i], "a read-write lock");
+                assert_int_equal(number("HLEN x"), 2);
+                released(a, kind, &id);
+        }
+        admin("HSET x a 1 b 2");
+        for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++)
+                wrong(kind, "a hash of 2 fields");
+        admin("DEL x");
+        admin("RPUSH x 1");
+        for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++)
+                wrong(kind, "\"x\"");
+        assert_int_equal(number("LLEN x"), 1);
+}
+
+static void any_tells_what_is_there(void **state)
+{
+        struct snib__reply r = with(a, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+
+        (void)state;
+        assert_int_equal(r.status, SNIB__INFO);
+        assert_false(r.held);
+        for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++) {
+                struct snib__id id = granted(a, kind);
+                r = with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+                assert_true(r.held && !r.foreign);
+                assert_int_equal(r.holders, 1);
+                assert_int_equal(r.waiters, 0);
+                assert_string_equal(r.holder.id.text, id.text);
+                assert_int_equal(r.kind, kind == SNIB_KIND_ELECTION || kind == SNIB_KIND_FENCED ? SNIB_KIND_FENCED
+                                         : kind >= SNIB_KIND_READ                               ? kind
+                                                                                                : SNIB_KIND_LOCK);
+                released(a, kind, &id);
+                admin("DEL redisson_lock_token:{x}");
+        }
+        admin("SET x -3");
+        r = with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+        assert_int_equal(r.kind, SNIB_KIND_COUNTER);
+        assert_int_equal(r.value, -3);
+        admin("ZADD {x}:timeout 9e12 0123456789abcdef 1 fedcba9876543210");
+        admin("SET x 4");
+        r = with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+        assert_int_equal(r.kind, SNIB_KIND_PERMITS);
+        assert_int_equal(r.value, 4);
+        assert_int_equal(r.holders, 1);
+        admin("SET x text");
+        wrong(SNIB_KIND_FAIR, "\"x\"");
+        assert_int_equal(with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL).error, SNIB_EKIND);
+}
+
+static void F80_java_holders_are_told_as_foreign(void **state)
+{
+        struct snib__reply r;
+
+        (void)state;
+        admin("HSET x " JAVA1 " 1");
+        admin("PEXPIRE x 30000");
+        r = with(a, SNIB__QUERY, SNIB_KIND_LOCK, NULL);
+        assert_true(r.held && r.foreign);
+        assert_true(with(a, SNIB__QUERY, SNIB_KIND_ANY, NULL).foreign); /* from the cache */
+        admin("DEL x");
+        admin("HSET x mode write " JAVA1 ":write 1");
+        r = with(a, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+        assert_true(r.foreign);
+        assert_string_equal(r.holder.id.text, JAVA1);
+        assert_string_equal(r.holder.who.label, "redisson");
+}
+
+static void list_tells_every_kind_that_is_held(void **state)
+{
+        static const struct {
+                const char *name;
+                int kind;
+        } made[] = {{"l", SNIB_KIND_LOCK},      {"f", SNIB_KIND_FENCED},  {"q", SNIB_KIND_FAIR},
+                    {"r", SNIB_KIND_READ},      {"w", SNIB_KIND_WRITE},   {"p", SNIB_KIND_PERMITS},
+                    {"{t}", SNIB_KIND_PERMITS}, {"v", SNIB_KIND_REGISTER}};
+        struct snib__id id;
+        struct pump_note n;
+        unsigned seen = 0;
+
+        (void)state;
+        for (size_t i = 0; i < 5; i++) {
+                id = pump_id(b);
+                struct snib__op op = pump_op(b, SNIB__ACQUIRE, made[i].name, id, 30000);
+                op.kind = made[i].kind;
+                assert_int_equal(pump_do(b, &op).status, SNIB__GRANTED);
+        }
+        id = pump_id(a);
+        struct snib__op op = pump_op(a, SNIB__ACQUIRE, "q", id, 30000);
+        op.kind = SNIB_KIND_FAIR;
+        op.enqueue = true;
+        assert_int_equal(pump_do(a, &op).position, 1);
+        admin("SET p 1");
+        admin("ZADD {p}:timeout 9e12 0123456789abcdef");
+        admin("SET {t} 1");
+        admin("ZADD {t}:timeout 9e12 0123456789abcdef");
+        admin("HSET v snib register version 7 value text");
+        admin("ZADD other:timeout 1 x");
+        a->engine->ops->list(a->engine, (struct snib__tag){.object = a, .cookie = 7, .attempt = 99999}, pump_now());
+        assert_int_equal(pump_answer(a, 99999).status, SNIB__INFO);
+        while (pump_try(a, SNIB__NOTE_LISTED, 0, &n)) {
+                size_t i = 0;
+                while (i < 8 && strcmp(n.name, made[i].name) != 0)
+                        i++;
+                assert_true(i < 8);
+                assert_int_equal(n.note.reply.kind, made[i].kind);
+                if (i < 5)
+                        assert_string_equal(n.note.reply.holder.who.host, "host2");
+                else
+                        assert_int_equal(n.note.reply.holders, made[i].kind == SNIB_KIND_PERMITS);
+                seen |= 1u << i;
+        }
+        assert_int_equal(seen, 255);
+}
+
+/* ---- spin locks, elections, observers */
+
+static void a_spin_lock_tells_nobody(void **state)
+{
+        struct snib__id id = granted(a, SNIB_KIND_SPIN);
+
+        (void)state;
+        released(a, SNIB_KIND_SPIN, &id);
+        id = granted(a, SNIB_KIND_SPIN);
+        assert_true(with(b, SNIB__FORCE, SNIB_KIND_SPIN, NULL).held);
+        heard_nothing();
+        assert_int_equal(number("EXISTS x"), 0);
+}
+
+static struct snib__reply observed(struct pump *p, int kind, int64_t seen)
+{
+        struct snib__id id = pump_id(p);
+        struct snib__op op = asked(p, SNIB__OBSERVE, kind, &id);
+
+        op.token = seen;
+        return pump_do(p, &op);
+}
+
+static void F105_terms_are_told_to_observers(void **state)
+{
+        struct snib__topic election = {.name = {"x", 1}, .kind = SNIB_KIND_ELECTION}, lock = {.name = {"x", 1}};
+        struct snib__id id;
+        struct snib__op op;
+        struct pump_note n;
+        int64_t term;
+
+        (void)state;
+        assert_int_equal(observed(b, SNIB_KIND_ELECTION, 0).status, SNIB__BUSY);
+        b->engine->ops->watch(b->engine, &election, pump_now());
+        (void)pump_wait(b, SNIB__NOTE_WATCHING);
+        a->engine->ops->watch(a->engine, &lock, pump_now());
+        (void)pump_wait(a, SNIB__NOTE_WATCHING);
+        id = pump_id(a);
+        op = asked(a, SNIB__ACQUIRE, SNIB_KIND_ELECTION, &id);
+        op.token = 0;
+        term = pump_do(a, &op).token;
+        heard("redisson_lock__channel:{x}", "2");
+        (void)pump_wait(b, SNIB__NOTE_CHANGED);
+        assert_false(pump_try(a, SNIB__NOTE_CHANGED, 0, &n)); /* it lets no contender in */
+        assert_int_equal(pump_do(a, &op).token, term);
+        heard_nothing();
+        struct snib__reply r = observed(b, SNIB_KIND_ELECTION, 0);
+        assert_int_equal(r.status, SNIB__INFO);
+        assert_int_equal(r.token, term);
+        assert_string_equal(r.holder.who.host, "host1");
+        assert_int_equal(r.holder.since_ms, term / 1000);
+        assert_int_equal(observed(b, SNIB_KIND_ELECTION, term).status, SNIB__BUSY);
+        released(a, SNIB_KIND_ELECTION, &id);
+        heard("redisson_lock__channel:{x}", "0");
+        (void)pump_wait(b, SNIB__NOTE_CHANGED);
+        r = observed(b, SNIB_KIND_ELECTION, term);
+        assert_int_equal(r.status, SNIB__INFO);
+        assert_false(r.held);
+        assert_int_equal(r.token, 0);
+        assert_int_equal(number("GET redisson_lock_token:{x}"), term);
+}
+
+static void plain_locks_can_be_observed(void **state)
+{
+        struct snib__id id;
+
+        (void)state;
+        assert_int_equal(observed(b, SNIB_KIND_LOCK, 0).status, SNIB__BUSY);
+        id = granted(a, SNIB_KIND_LOCK);
+        struct snib__reply r = observed(b, SNIB_KIND_LOCK, 0);
+        assert_int_equal(r.status, SNIB__INFO);
+        assert_true(r.held && r.token > 0);
+        assert_int_equal(observed(b, SNIB_KIND_LOCK, r.token).status, SNIB__BUSY);
+        released(a, SNIB_KIND_LOCK, &id);
+}
+
+static void channels_of_kinds_are_redissons(void **state)
+{
+        static const struct {
+                int kind;
+                const char *channel, *one, *all, *nothing;
+        } rows[] = {{SNIB_KIND_READ, "redisson_rwlock:{x}", "0", "1", "7"},
+                    {SNIB_KIND_WRITE, "redisson_rwlock:{x}", "0", "1", "-1"},
+                    {SNIB_KIND_SEMAPHORE, "redisson_sc:{x}", "3", NULL, "-3"},
+                    {SNIB_KIND_PERMITS, "redisson_sc:{x}", "12", NULL, "0"},
+                    {SNIB_KIND_LATCH, "redisson_countdownlatch__channel__{x}", NULL, "0", "x"},
+                    {SNIB_KIND_LATCH, "redisson_countdownlatch__channel__{x}", NULL, "1", "x"},
+                    {SNIB_KIND_REGISTER, "snib_register:{x}", NULL, "42", NULL},
+                    {SNIB_KIND_ELECTION, "redisson_lock__channel:{x}", "2", "1", "x"}};
+        struct pump_note n;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct snib__topic topic = {.name = {"x", 1}, .kind = rows[i].kind};
+
+                a->engine->ops->watch(a->engine, &topic, pump_now());
+                assert_string_equal(pump_wait(a, SNIB__NOTE_WATCHING).name, "x");
+                if (rows[i].nothing)
+                        assert_int_equal(number("PUBLISH %s %s", rows[i].channel, rows[i].nothing), 2);
+                for (int all = 0; all < 2; all++) {
+                        const char *payload = all ? rows[i].all : rows[i].one;
+                        if (!payload)
+                                continue;
+                        assert_int_equal(number("PUBLISH %s %s", rows[i].channel, payload), 2);
+                        n = pump_wait(a, SNIB__NOTE_CHANGED);
+                        assert_string_equal(n.name, "x");
+                        assert_int_equal(n.note.all, all);
+                        assert_false(pump_try(a, SNIB__NOTE_CHANGED, 0, &n));
+                }
+                a->engine->ops->unwatch(a->engine, &topic, pump_now());
+        }
+        /* A latch's channel has braces around whatever the name is. */
+        struct snib__topic topic = {.name = {"{y}", 3}, .kind = SNIB_KIND_LATCH};
+        a->engine->ops->watch(a->engine, &topic, pump_now());
+        assert_string_equal(pump_wait(a, SNIB__NOTE_WATCHING).name, "{y}");
+        assert_int_equal(number("PUBLISH redisson_countdownlatch__channel__{{y}} 0"), 2);
+        assert_string_equal(pump_wait(a, SNIB__NOTE_CHANGED).name, "{y}");
+}
+
+/* ---- the server's troubles */
+
+static void F51_every_kind_survives_forgotten_scripts(void **state)
+{
+        (void)state;
+        for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++) {
+                struct snib__id id = granted(a, kind);
+
+                admin("SCRIPT FLUSH");
+                assert_int_equal(with(a, SNIB__RENEW, kind, &id).status, SNIB__RENEWED);
+                admin("SCRIPT FLUSH");
+                assert_int_equal(with(a, SNIB__QUERY, kind, NULL).status, SNIB__INFO);
+                admin("SCRIPT FLUSH");
+                released(a, kind, &id);
+                admin("SCRIPT FLUSH");
+                id = granted(a, kind);
+                admin("SCRIPT FLUSH");
+                assert_true(with(a, SNIB__FORCE, kind, NULL).held);
+        }
+}
+
+static void full(bool is)
+{
+        admin("CONFIG SET maxmemory %s", is ? "1" : "0");
+}
+
+static void F48_a_full_server_releases_every_kind(void **state)
+{
+        (void)state;
+        for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++) {
+                struct snib__id id = granted(a, kind), other = pump_id(b);
+
+                full(true);
+                assert_int_equal(with(a, SNIB__RENEW, kind, &id).status, SNIB__RENEWED);
+                released(a, kind, &id);
+                assert_int_equal(number("EXISTS x " HOLD_KEY, id.text), 0);
+                struct snib__reply r = with(b, SNIB__ACQUIRE, kind, &other);
+                assert_int_equal(r.status, SNIB__FAILED);
+                assert_int_equal(r.error, SNIB_EREFUSED);
+                assert_int_equal(number("EXISTS x " HOLD_KEY, other.text), 0);
+                full(false);
+                id = granted(a, kind);
+                full(true);
+                assert_true(with(b, SNIB__FORCE, kind, NULL).held);
+                full(false);
+                assert_int_equal(number("EXISTS x"), 0);
+        }
+}
+
+static void F48_a_full_server_serves_a_queue_that_stands(void **state)
+{
+        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2),
+                        late = pump_id(b);
+
+        (void)state;
+        full(true);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &late).error, SNIB_EREFUSED);
+        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
+        released(b, SNIB_KIND_FAIR, &first);
+        released(a, SNIB_KIND_FAIR, &holder);
+        turn_message(&second);
+        queue_is(second.text, NULL);
+        full(false);
+}
+
+static void F48_a_full_server_downgrades(void **state)
+{
+        struct snib__id writer = granted(a, SNIB_KIND_WRITE), reader = read_under(a, &writer, 30000, SNIB__GRANTED);
+
+        (void)state;
+        full(true);
+        released(a, SNIB_KIND_WRITE, &writer);
+        assert_int_equal(number("HLEN x"), 2);
+        released(a, SNIB_KIND_READ, &reader);
+        assert_int_equal(number("EXISTS x " HOLD_KEY, reader.text), 0);
+        full(false);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+            TEST(fair_waiters_stand_in_redissons_queue),
+            TEST(fair_one_try_leaves_nothing),
+            TEST(F92_release_tells_the_head_and_nobody_else),
+            TEST(F88_fifty_waiters_are_served_in_order),
+            TEST(F92_whoever_gives_up_passes_its_turn_on),
+            TEST(F89_our_dead_are_skipped_wherever_they_stand),
+            TEST(F89_release_and_force_skip_the_dead),
+            TEST(F90_java_waiters_are_purged_by_redissons_rule),
+            TEST(F91_a_head_without_a_turn_is_repaired),
+            TEST(F91_parts_of_the_queue_that_are_lost_come_back),
+            TEST(F91_javas_changes_of_turns_cost_no_place),
+            TEST(fair_force_keeps_the_queue),
+            TEST(F79_a_late_reentry_of_a_fair_lock_begins_nothing),
+            TEST(fair_queues_are_bounded),
+            TEST(a_reader_writes_redissons_hash_and_key),
+            TEST(a_writer_writes_redissons_hash),
+            TEST(acquires_of_sides_are_counted_once),
+            TEST(readers_keep_a_writer_out),
+            TEST(F93_a_downgrade_lets_readers_in_and_no_writer),
+            TEST(F95_the_other_order_of_releases),
+            TEST(F94_a_dead_readers_hold_ends_with_its_own_lease),
+            TEST(F94_the_last_live_reader_takes_the_dead_along),
+            TEST(readers_are_forced_and_so_is_the_writer),
+            TEST(a_downgrade_on_a_full_server_is_repaired),
+            TEST(a_hash_without_ttl_gets_one_from_the_next_reader),
+            TEST(F52_kinds_are_not_mixed),
+            TEST(any_tells_what_is_there),
+            TEST(F80_java_holders_are_told_as_foreign),
+            TEST(list_tells_every_kind_that_is_held),
+            TEST(a_spin_lock_tells_nobody),
+            TEST(F105_terms_are_told_to_observers),
+            TEST(plain_locks_can_be_observed),
+            TEST(channels_of_kinds_are_redissons),
+            TEST(F51_every_kind_survives_forgotten_scripts),
+            TEST(F48_a_full_server_releases_every_kind),
+            TEST(F48_a_full_server_serves_a_queue_that_stands),
+            TEST(F48_a_full_server_downgrades),
+        };
+        const char *why = redis_server_unavailable();
+
+        if (why) {
+                printf("1..0 # SKIP %s\n", why);
+                return 0;
+        }
+        return cmocka_run_group_tests(tests, start, stop);
+}
