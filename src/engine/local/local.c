@@ -183,17 +183,12 @@ static void look_done(struct snib__local *c, struct snib__item *item, snib__ns n
 
         if (wait)
                 wait->looking = false;
-        if (wait && item->note.reply.status == SNIB__FAILED) {
+        if (wait && item->note.reply.status == SNIB__FAILED)
                 snib__wait_at(c, wait, snib__after(now, SNIB__S));
-        } else if (wait && item->before.standing == SNIB__STANDS_HOLDER) {
-                granted(c, wait);
-        } else if (wait && item->before.standing == SNIB__STANDS_QUEUED) {
+        else if (wait && item->before.standing == SNIB__STANDS_QUEUED)
                 snib__wait_put(c, item, now);
-        } else if (wait && !wait->granted) {
-                /* Its place is gone, or its hold is over before it was confirmed: it must ask again. */
-                tell(c, SNIB__NOTE_CHANGED, item->op.name, NULL);
-                snib__wait_remove(c, wait);
-        }
+        else if (wait) /* It sits; or what it waited for needs no seat; or its place is gone: it must ask again. */
+                granted(c, wait);
         item_drop(c, item);
 }
 
