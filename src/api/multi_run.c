@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Who steps a multilock's machine, and when: the thread that waits for it, if one does; otherwise what is posted to a
+ * member's client, where its callbacks run. What is told by a client comes under that client's lock and only sets
+ * atomics, then wakes the one who waits or posts. A part's end is noted before it is looked for somebody who waits, and
+ * one who stops waiting says so before he looks for ends: one of the two sees the other.
+ *
+ * A client that closes tells its parts and then waits for what they posted; that takes the record's lock. So whoever
+ * has the record's lock and finds a part not closed may use its client until he gives the lock back.
+ *
+ * A record is referred to by whoever may still touch it, and freed by the last, who may have a client's lock: by then
+ * its parts are detached.
+ */
+
+#include "api/multi.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdlib.h>
+#include <string.h>
+
+void snib__multi_ref(struct snib_multigrant *g)
+{
+        (void)atomic_fetch_add(&g->refs, 1);
+}
+
+void snib__multi_unref(struct snib_multigrant *g)
+{
+        int fd = atomic_load(&g->loss_fd);
+
+        if (atomic_fetch_sub(&g->refs, 1) != 1)
+                return;
+        snib__os_close(&fd);
+        snib__os_close(&g->wake_fd);
+        (void)pthread_mutex_destroy(&g->lock);
+        free(g);
+}
+
+void snib__multi_wake(struct snib_multigrant *g)
+{
+        atomic_store(&g->word, 1);
+        snib__os_wake(&g->word);
+        if (g->wake_fd >= 0)
+                snib__os_event_set(g->wake_fd);
+}
+
+static struct snib__multi_part *part_of(struct snib__part *base)
+{
+        return snib__container(base, struct snib__multi_part, base);
+}
+
+static void post(struct snib__multi_part *p)
+{
+        snib__multi_ref(p->of);
+        if (!snib__part_post(&p->base))
+                snib__multi_unref(p->of);
+}
+
+static void tell_ended(struct snib__part *base)
+{
+        struct snib__multi_part *p = part_of(base);
+        struct snib_multigrant *g = p->of;
+
+        atomic_store(&p->ended, true);
+        if (atomic_load(&g->waiting))
+                snib__multi_wake(g);
+        else
+                post(p);
+        snib__multi_unref(g); /* of the call: last */
+}
+
+static void tell_lost(struct snib__part *base, int reason)
+{
+        struct snib__multi_part *p = part_of(base);
+
+        atomic_store(&p->loss, reason);
+        if (base->gone)
+                atomic_store(&p->held, NULL);
+        snib__multi_check_loss(p->of, reason);
+        post(p);
+}
+
+static void tell_closed(struct snib__part *base)
+{
+        struct snib__multi_part *p = part_of(base);
+
+        atomic_store(&p->held, NULL);
+        atomic_store(&p->closed, true);
+        if (atomic_load(&p->of->waiting))
+                snib__multi_wake(p->of);
+        post(p);
+}
+
+/* One callback that is due, with the lock held, which is dropped around it. False: there is none. */
+static bool tell(struct snib_multigrant *g)
+{
+        snib_multilocked_callback *acquired = g->answered ? g->acquired : NULL;
+        snib_multiloss_callback *lost = atomic_load(&g->loss) ? g->lost : NULL;
+        snib_done_callback *done = g->released ? g->done : NULL;
+        struct snib_error err = g->err;
+        int result = g->result;
+
+        if (acquired)
+                g->acquired = NULL;
+        else if (lost)
+                g->lost = NULL; /* once */
+        else if (done)
+                g->done = NULL;
+        else
+                return false;
+        (void)pthread_mutex_unlock(&g->lock);
+        if (acquired)
+                acquired(g->acquired_arg, result, result == 1 ? g : NULL, result < 0 ? &err : NULL);
+        else if (lost)
+                lost(g->lost_arg, g, atomic_load(&g->loss));
+        else
+                done(g->done_arg, result, result < 0 ? &err : NULL);
+        (void)pthread_mutex_lock(&g->lock);
+        return true;
+}
+
+static bool something_to_tell(const struct snib_multigrant *g)
+{
+        return (g->answered && g->acquired) || (atomic_load(&g->loss) && g->lost) || (g->released && g->done);
+}
+
+bool snib__multi_post(struct snib_multigrant *g)
+{
+        for (size_t i = 0; i < g->count; i++) {
+                struct snib__multi_part *p = &g->parts[i];
+
+                if (atomic_load(&p->closed) || !p->base.client)
+                        continue;
+                snib__multi_ref(g);
+                if (!snib__part_post_locked(&p->base))
+                        snib__multi_unref(g);
+                return true;
+        }
+        return false;
+}
+
+/* Nothing is under way at any member and nobody has a call left: the record is its referrers' only. */
+static bool is_over(struct snib_multigrant *g)
+{
+        if (g->phase != SNIB__MULTI_OVER || g->over || something_to_tell(g))
+                return false;
+        g->over = true;
+        for (size_t i = 0; i < g->count; i++)
+                if (!atomic_load(&g->parts[i].closed))
+                        snib__part_detach(&g->parts[i].base);
+        return true;
+}
+
+static void paused(void *arg, int result, const struct snib_error *err)
+{
+        struct snib_multigrant *g = arg;
+
+        (void)result, (void)err;
+        (void)pthread_mutex_lock(&g->lock);
+        g->pause_until = SNIB__NEVER;
+        (void)pthread_mutex_unlock(&g->lock);
+        snib__multi_run(g);
+        snib__multi_unref(g);
+}
+
+/* A client that can pause for us, pinned. */
+static struct snib_client *pin_one(struct snib_multigrant *g)
+{
+        for (size_t i = 0; i < g->count; i++)
+                if (!atomic_load(&g->parts[i].closed) && g->parts[i].base.client && snib__part_pin(&g->parts[i].base))
+                        return g->parts[i].base.client;
+        return NULL;
+}
+
+/* Nobody waits: somebody has to look again at `due`. Drops the lock for a moment. True: step again now. */
+static bool pause_for(struct snib_multigrant *g, snib__ns due)
+{
+        struct snib_error err = SNIB_ERROR_INIT;
+        struct snib_client *c;
+        int r;
+
+        if (due >= g->pause_until || atomic_load(&g->waiting) || !(c = pin_one(g)))
+                return false;
+        g->pause_until = due;
+        snib__multi_ref(g);
+        (void)pthread_mutex_unlock(&g->lock);
+        r = snib__pause_async(c, snib__max(due - snib__os_now(), 0), paused, g, &err);
+        snib__part_unpin(c);
+        (void)pthread_mutex_lock(&g->lock);
+        if (r == 0)
+                return false;
+        snib__multi_unref(g);
+        g->pause_until = SNIB__NEVER;
+        if (g->phase != SNIB__MULTI_PAUSING)
+                return false; /* what is under way ends by itself */
+        g->err = err;         /* nobody would look again: better an error than a hang */
+        g->result = r;
+        g->deadline = g->due = snib__os_now();
+        return true;
+}
+
+/* Steps; `here`: this is where callbacks run. */
+static void run(struct snib_multigrant *g, bool here)
+{
+        bool over;
+
+        (void)pthread_mutex_lock(&g->lock);
+        while (pause_for(g, snib__multi_step(g)) || (here && tell(g)))
+                ;
+        if (!here && something_to_tell(g))
+                (void)snib__multi_post(g);
+        over = is_over(g);
+        if (atomic_load(&g->waiting))
+                snib__multi_wake(g); /* who waits may have to look again earlier than he thinks */
+        (void)pthread_mutex_unlock(&g->lock);
+        if (over)
+                snib__multi_unref(g);
+}
+
+void snib__multi_run(struct snib_multigrant *g)
+{
+        run(g, false);
+}
+
+/* What was posted. */
+static void run_posted(struct snib__part *base)
+{
+        struct snib_multigrant *g = part_of(base)->of;
+
+        run(g, true);
+        snib__multi_unref(g);
+}
+
+static const struct snib__part_events told = {tell_ended, tell_lost, tell_closed, run_posted};
+
+/* A client of the application's event loop: whoever waits drives it meanwhile. */
+static bool is_idle(const struct snib__multi_part *p)
+{
+        return p->base.client && p->base.client->threads == SNIB_THREADS_NONE;
+}
+
+/* The clients among the parts that nobody else drives, each once, pinned. */
+static int pin_idle(struct snib_multigrant *g, struct snib_client **ret)
+{
+        int n = 0;
+
+        for (size_t i = 0; i < g->count; i++) {
+                struct snib__multi_part *p = &g->parts[i];
+                bool known = false;
+
+                if (atomic_load(&p->closed) || !is_idle(p))
+                        continue;
+                for (int k = 0; k < n; k++)
+                        known |= ret[k] == p->base.client;
+                if (!known && snib__part_pin(&p->base))
+                        ret[n++] = p->base.client;
+        }
+        return n;
+}
+
+static void drive(struct snib_multigrant *g, struct snib_client *const *clients, int count, snib__ns due)
+{
+        struct pollfd fds[SNIB_MULTILOCK_MAX + 1];
+        snib__ns now = snib__os_now(), timeout = due == SNIB__NEVER ? SNIB__NEVER : snib__max(due - now, 0);
+
+        for (int i = 0; i < count; i++) {
+                int64_t ms = snib__loop_timeout_ms(clients[i]);
+
+                fds[i] = (struct pollfd){.fd = snib__loop_fd(clients[i]), .events = POLLIN};
+                if (ms >= 0)
+                        timeout = snib__min(timeout, ms * SNIB__MS);
+        }
+        fds[count] = (struct pollfd){.fd = g->wake_fd, .events = POLLIN};
+        snib__os_poll(fds, count + 1, timeout);
+        snib__os_event_clear(g->wake_fd);
+        for (int i = 0; i < count; i++) {
+                (void)snib__loop_process(clients[i]);
+                snib__part_unpin(clients[i]);
+        }
+}
+
+static void sleep_until(struct snib_multigrant *g, snib__ns due)
+{
+        snib__ns now = snib__os_now();
+
+        if (atomic_load(&g->word) == 0 && now < due)
+                snib__os_sleep(&g->word, 0, due == SNIB__NEVER ? SNIB__NEVER : due - now);
+}
+
+void snib__multi_wait(struct snib_multigrant *g, const bool *flag)
+{
+        struct snib_client *idle[SNIB_MULTILOCK_MAX];
+        snib__ns due;
+        bool done;
+        int count;
+
+        atomic_store(&g->waiting, true);
+        for (;;) {
+                atomic_store(&g->word, 0);
+                (void)pthread_mutex_lock(&g->lock);
+                due = snib__multi_step(g);
+                done = *flag;
+                count = done ? 0 : pin_idle(g, idle);
+                (void)pthread_mutex_unlock(&g->lock);
+                if (done)
+                        break;
+                if (count)
+                        drive(g, idle, count, due);
+                else
+                        sleep_until(g, due);
+        }
+        atomic_store(&g->waiting, false);
+        snib__multi_run(g); /* what came in between, and what goes on without us */
+}
+
+static void part_init(struct snib_multigrant *g, struct snib__multi_part *p, struct snib_lock *lock)
+{
+        p->base.told = &told;
+        p->of = g;
+        p->lock = lock;
+        p->lease = lock->lease;
+        snib__text_clean(p->name, sizeof(p->name), lock->name, lock->name_length);
+}
+
+static struct snib_multigrant *record_new(struct snib_multilock *m, const struct snib__patience *patience)
+{
+        struct snib_multigrant *g = snib__alloc(sizeof(*g) + m->count * sizeof(g->parts[0]));
+
+        if (!g)
+                return NULL;
+        (void)pthread_mutex_init(&g->lock, NULL);
+        atomic_init(&g->refs, 2); /* its own and the caller's */
+        atomic_init(&g->loss_fd, -1);
+        g->wake_fd = -1;
+        g->count = m->count;
+        g->red = m->red;
+        g->needed = m->red ? m->count / 2 + 1 : m->count;
+        g->node_timeout = m->node_timeout;
+        memcpy(g->order, m->order, sizeof(g->order));
+        g->multilock = m;
+        g->once = patience->once;
+        g->deadline = snib__after(snib__os_now(), patience->wait);
+        g->due = g->pause_until = SNIB__NEVER;
+        for (size_t i = 0; i < m->count; i++)
+                part_init(g, &g->parts[i], m->members[i]);
+        return g;
+}
+
+static int attach(struct snib_multigrant *g, struct snib_error *err)
+{
+        const char *owner = snib__registry_thread(&g->owner_length);
+        int r = owner ? 0 : snib__no_memory(err);
+
+        if (r < 0)
+                return r;
+        memcpy(g->owner, owner, g->owner_length);
+        for (size_t i = 0; i < g->count && r == 0; i++) {
+                r = snib__part_attach(&g->parts[i].base, g->parts[i].lock->client, err);
+                if (r == 0 && g->wake_fd < 0 && is_idle(&g->parts[i])) {
+                        g->wake_fd = snib__os_event_new();
+                        if (g->wake_fd < 0)
+                                r = snib__error_errno(err, SNIB_ESYSTEM, -g->wake_fd, "eventfd");
+                }
+        }
+        return r;
+}
+
+int snib__multi_new(struct snib_multilock *m, const struct snib__patience *patience, struct snib_multigrant **ret,
+                    struct snib_error *err)
+{
+        struct snib_multigrant *g = record_new(m, patience);
+        int r;
+
+        if (!g)
+                return snib__no_memory(err);
+        r = attach(g, err);
+        if (r < 0) {
+                (void)pthread_mutex_lock(&g->lock);
+                g->phase = SNIB__MULTI_OVER;
+                (void)is_over(g);
+                (void)pthread_mutex_unlock(&g->lock);
+                snib__multi_unref(g);
+                snib__multi_unref(g);
+                return r;
+        }
+        (void)pthread_mutex_lock(&m->lock);
+        snib__list_append(&m->waits, &g->of_multilock);
+        (void)pthread_mutex_unlock(&m->lock);
+        *ret = g;
+        return 0;
+}
