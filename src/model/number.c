@@ -41,8 +41,10 @@ bool snib__number_recall(struct snib__step *s, struct snib__reply *reply)
                 return false;
         for (size_t i = 0; i < r->dones; i++)
                 if (snib__id_equal(&r->done[i].id, &s->op->id)) {
-                        reply->status = s->op->verb == SNIB__RELEASE ? SNIB__RELEASED : SNIB__DONE;
                         reply->applied = r->done[i].applied;
+                        reply->status = s->op->verb != SNIB__RELEASE ? SNIB__DONE
+                                        : reply->applied             ? SNIB__RELEASED
+                                                                     : SNIB__GONE;
                         reply->value = r->done[i].value;
                         return true;
                 }

@@ -128,17 +128,20 @@ static bool all_out(const struct snib__step *s)
         return found == s->op->permit_count;
 }
 
+/* That they were not all out is remembered too: a repetition does not end what began in between. */
 static enum snib__status release_permits(struct snib__step *s, struct snib__reply *reply)
 {
-        if (!all_out(s) && SNIB__BUG(permit_released_twice))
+        reply->applied = all_out(s);
+        if (SNIB__BUG(permit_released_twice) && !reply->applied) {
                 s->r->value++;
-        else if (!all_out(s))
-                return SNIB__GONE;
+                reply->applied = true;
+        }
         /* Their owners learn it unless they are the ones who ask. */
-        (void)snib__seat_leave(s, snib__seat_named, SNIB__EVICTED);
+        if (reply->applied)
+                (void)snib__seat_leave(s, snib__seat_named, SNIB__EVICTED);
         reply->value = snib__number_value(s->r, SNIB__FAMILY_PERMITS);
         snib__number_remember(s, reply);
-        return SNIB__RELEASED;
+        return reply->applied ? SNIB__RELEASED : SNIB__GONE;
 }
 
 static bool is_writer(const struct snib__step *s, const struct snib__holder *h)

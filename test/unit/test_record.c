@@ -386,9 +386,12 @@ static void permits_go_by_id(void **state)
         op.permit_count = 3;
         assert_int_equal(run(f, &op), SNIB__GONE); /* one of them twice */
         ids[2][0] = 'f';
+        op.id = id_of(30);
         assert_int_equal(run(f, &op), SNIB__GONE); /* a foreign one */
         assert_int_equal(f->record.held, 2);
         op.permit_count = 1;
+        assert_int_equal(run(f, &op), SNIB__GONE); /* that request was answered */
+        op.id = id_of(31);
         assert_int_equal(run(f, &op), SNIB__RELEASED);
         assert_true(f->record.held == 1 && ENDED(f, 2));
         assert_int_equal(run(f, &op), SNIB__RELEASED); /* repeated */
