@@ -70,7 +70,7 @@ static int acquire(struct session *s, const char *name, int argc, char **argv)
         int wrong = number_or_one(argc, argv, &n);
 
         (void)name;
-        if
+        if (wrong)
                 return wrong;
         int started = snib_semaphore_acquire_async(sem, n, o->nonblock ? 0 : o->wait_ms, snib__verb_done, &w, &w.err);
         return snib__verb_wait(s, &w, started, cancel_acquire, sem);
@@ -83,7 +83,7 @@ static int release(struct session *s, const char *name, int argc, char **argv)
         int wrong = number_or_one(argc, argv, &n);
 
         (void)name;
-        if
+        if (wrong)
                 return wrong;
         return snib__verb_exit(s,
                                s->options->if_exists ? snib_semaphore_release_if_exists(sem, n, &err)

@@ -28,11 +28,12 @@ int snib__session_fail(const struct session *s, int code, const struct snib_erro
         return snib__out_fail(exit, snib_error_name(code), "%s%s%s", what ? what : "", what ? ": " : "", safe);
 }
 
-/* A server that cannot be reached now is one of those that do not grant: a lazy client finds it when it is back. */
-static int open_red(struct session *s, const struct snib_options *options)
+/* A server that cannot be reached now is one of those that do not grant. */
+static int open_red(struct session *s, struct snib_options *options)
 {
         struct snib_error err = SNIB_ERROR_INIT;
 
+        options->unreachable_ok = 1;
         for (int i = 0; i < s->options->red.count; i++) {
                 int r = snib_open(&s->clients[i], s->options->red.text[i], options, &err);
                 if (r < 0)

@@ -43,16 +43,20 @@ const char *snib__holder_text(const struct snib_lock_info *info, char *ret)
         gethostname(here, sizeof(here) - 1);
         snib__out_safe(info->host, strnlen(info->host, sizeof(info->host)), host, sizeof(host));
         snib__out_safe(info->label, strnlen(info->label, sizeof(info->label)), label, sizeof(label));
-        if (info->pid > 0 && (!host[0] || !strcmp(host, here)))
+        if (info->foreign && info->owner[0]) /* its id's beginning tells it from others, and is no use to forge it */
+                snprintf(ret, SNIB__HOLDER_MAX, "redisson %s%s%s",
+                         snib__out_safe(info->owner, strnlen(info->owner, 8), owner, sizeof(owner)),
+                         snib__out_utf8() ? "…" : "...", foreign_thread(info));
+        else if (info->pid > 0 && (!host[0] || !strcmp(host, here)))
                 snprintf(ret, SNIB__HOLDER_MAX, "%s (pid %lld)", label[0] ? label : "a process", (long long)info->pid);
         else if (info->pid > 0)
                 snprintf(ret, SNIB__HOLDER_MAX, "%s:%s[%lld]", host, label, (long long)info->pid);
         else if (host[0] || label[0])
                 snprintf(ret, SNIB__HOLDER_MAX, "%s%s%s", host, host[0] && label[0] ? ":" : "", label);
-        else if (info->owner[0]) /* its id's beginning tells it from others, and is no use to forge it */
-                snprintf(ret, SNIB__HOLDER_MAX, "%s %s%s%s", info->foreign ? "redisson" : "client",
+        else if (info->owner[0])
+                snprintf(ret, SNIB__HOLDER_MAX, "client %s%s",
                          snib__out_safe(info->owner, strnlen(info->owner, 8), owner, sizeof(owner)),
-                         snib__out_utf8() ? "…" : "...", foreign_thread(info));
+                         snib__out_utf8() ? "…" : "...");
         else
                 snprintf(ret, SNIB__HOLDER_MAX, "an unknown client");
         return ret;

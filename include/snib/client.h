@@ -77,6 +77,8 @@ struct snib_options {
         void (*trace)(void *arg, const char *line); /* one line per event, for debugging. May run on any thread with
                                                        internal locks held: it must not call the library */
         void *trace_arg;
+        int unreachable_ok; /* 1: open also when the engine cannot be reached now; it is dialled again and again, and
+                               calls answer SNIB_EUNREACHABLE until then. For one of several servers */
 };
 #define SNIB_OPTIONS_INIT sizeof(struct snib_options)
 

@@ -67,6 +67,7 @@ int snib_open(snib_client **ret_client, const char *url, const struct snib_optio
                                               .lease = (o.lease_ms ? o.lease_ms : SNIB_LEASE_DEFAULT_MS) * SNIB__MS,
                                               .timeout_ms = o.timeout_ms,
                                               .label = o.label,
+                                              .unreachable_ok = o.unreachable_ok != 0,
                                               .trace = o.trace,
                                               .trace_arg = o.trace_arg};
         return snib__client_open(ret_client, &config, err);

@@ -312,6 +312,8 @@ int snib__client_open(struct snib_client **ret, const struct snib__client_config
         if ((r = snib__registry_add(c)) < 0)
                 return snib__error_errno(err, SNIB_ESYSTEM, -r, "pthread_key_create");
         r = link_wait(c, err);
+        if (config->unreachable_ok && (r == SNIB_EUNREACHABLE || r == SNIB_ENOTREADY))
+                r = 0;
         if (r == 0 && c->keeper.always)
                 r = snib__keeper_start(c, err);
         if (r < 0) {

@@ -17,6 +17,7 @@ struct snib__client_config {
         const char *label;  /* NULL: default */
         void (*trace)(void *arg, const char *line);
         void *trace_arg;
+        bool unreachable_ok;
 };
 
 /* How long an acquire waits. */

@@ -24,7 +24,7 @@ class Many:
         os.close(fd)
 
     def command(self, seconds, begin="b", end="e"):
-        return ["sh", "-c", f"printf {begin} >> {self.path}; sleep {seconds}; printf {end} >> {self.path}"]
+        return ["sh", "-c", f"printf %s '{begin}' >> {self.path}; sleep {seconds}; printf %s '{end}' >> {self.path}"]
 
     def text(self):
         with open(self.path, encoding="ascii") as f:
