@@ -2,7 +2,8 @@
 
 /*
  * Fuzz target: any bytes as what a Redis server says, to the whole engine over connections in memory. The first byte of
- * the input chooses what is in flight and how the bytes are cut; the rest goes to the commands connection up to a 0xff
+ * the input chooses what is in flight and how the bytes are cut, the second the kind of object: 0 locks and fenced
+ * locks, else kind number + 1, asked with every verb there is. The rest goes to the commands connection up to a 0xff
  * byte, then to the subscriptions. Beyond not crashing: every request is answered exactly once, with a status that
  * belongs to its verb, and a note's name is one that was asked for.
  */
@@ -28,7 +29,8 @@ struct world {
         struct memory_transport net;
         struct snib__engine *engine;
         snib__ns now;
-        unsigned asked, answers[REQUESTS + 1];
+        int kind; /* of most requests; -1: locks of two kinds */
+        unsigned asked, answers[REQUESTS + 1], sum;
 };
 
 static void check_reply(struct world *w, const struct snib__note *n)
@@ -37,16 +39,27 @@ static void check_reply(struct world *w, const struct snib__note *n)
                                            [SNIB__RELEASE] = 1 << SNIB__RELEASED | 1 << SNIB__GONE,
                                            [SNIB__RENEW] = 1 << SNIB__RENEWED | 1 << SNIB__GONE,
                                            [SNIB__QUERY] = 1 << SNIB__INFO,
-                                           [SNIB__FORCE] = 1 << SNIB__INFO};
+                                           [SNIB__FORCE] = 1 << SNIB__INFO,
+                                           [SNIB__OBSERVE] = 1 << SNIB__INFO | 1 << SNIB__BUSY,
+                                           [SNIB__SET] = 1 << SNIB__DONE,
+                                           [SNIB__RESIZE] = 1 << SNIB__DONE,
+                                           [SNIB__ADD] = 1 << SNIB__DONE,
+                                           [SNIB__DRAIN] = 1 << SNIB__DONE,
+                                           [SNIB__WRITE] = 1 << SNIB__DONE,
+                                           [SNIB__DELETE] = 1 << SNIB__DONE};
         unsigned verb = (unsigned)n->tag.cookie;
+        unsigned sum = 0;
 
         snib__assert(n->tag.object == w && n->tag.attempt <= REQUESTS);
         snib__assert(++w->answers[n->tag.attempt] == 1);
         snib__assert(n->reply.status == SNIB__FAILED || (allowed[verb] & (1u << n->reply.status)));
         if (n->reply.status == SNIB__FAILED)
                 snib__assert(n->reply.error < 0 && n->reply.error_text);
-        if (n->reply.status == SNIB__GRANTED)
+        if (n->reply.status == SNIB__GRANTED && !snib__kind_momentary(w->kind))
                 snib__assert(n->reply.token > 0);
+        for (size_t i = 0; i < n->reply.data_length; i++)
+                sum += ((const unsigned char *)n->reply.data)[i];
+        w->sum += sum;
         snib__assert(memchr(n->reply.holder.id.text, 0, SNIB__ID_MAX));
 }
 
@@ -57,10 +70,10 @@ static void take_notes(struct world *w)
         while (w->engine->ops->next(w->engine, &n)) {
                 if (n.kind == SNIB__NOTE_REPLY)
                         check_reply(w, &n);
-                if (n.kind == SNIB__NOTE_CHANGED || n.kind == SNIB__NOTE_WATCHING)
+                if (n.kind == SNIB__NOTE_CHANGED || n.kind == SNIB__NOTE_WATCHING || n.kind == SNIB__NOTE_GRANTED)
                         snib__assert(n.name.length == 4 && !memcmp(n.name.bytes, "name", 4));
                 if (n.kind == SNIB__NOTE_LISTED)
-                        snib__assert(n.name.length > 0 && n.reply.held);
+                        snib__assert(n.name.length > 0);
         }
 }
 
@@ -70,16 +83,30 @@ static void turn(struct world *w)
         take_notes(w);
 }
 
+static const struct snib__id id = {"00000001-0000-4000-8000-000000000000:1"};
+
 static void ask(struct world *w, unsigned choice)
 {
-        struct snib__op op = {.verb = (enum snib__verb)(1 + choice % 5),
-                              .kind = choice & 8 ? SNIB_KIND_FENCED : SNIB_KIND_LOCK,
+        static const char permits[1][33] = {"000000010000400080000000000a0000"};
+        unsigned verb = 1 + choice % (w->kind < 0 ? 5 : SNIB__DELETE);
+        struct snib__op op = {.verb = (enum snib__verb)verb,
+                              .kind = w->kind >= 0 ? w->kind
+                                      : choice & 8 ? SNIB_KIND_FENCED
+                                                   : SNIB_KIND_LOCK,
+                              .enqueue = true,
                               .name = {"name", 4},
+                              .id = id,
                               .lease_ms = 30000,
-                              .token = choice & 16};
-        struct snib__tag tag = {.object = w, .cookie = 1 + choice % 5, .attempt = w->asked++};
+                              .token = choice & 16,
+                              .n = 2,
+                              .data = "data",
+                              .data_length = verb == SNIB__WRITE ? 4 : 0};
+        struct snib__tag tag = {.object = w, .cookie = verb, .attempt = w->asked++};
 
-        snprintf(op.id.text, sizeof(op.id.text), "00000001-0000-4000-8000-000000000000:1");
+        if (choice & 16 && w->kind == SNIB_KIND_PERMITS && verb == SNIB__RELEASE) {
+                op.permits = permits;
+                op.permit_count = 1;
+        }
         w->engine->ops->submit(w->engine, tag, &op, w->now);
 }
 
@@ -92,6 +119,9 @@ static void start(struct world *w)
         w->now = SNIB__S;
         snib__assert(snib__redis_open_with(&w->engine, &config, &memory_transport, &w->net, w->now, NULL) == 0);
         w->engine->ops->watch(w->engine, &(struct snib__topic){.name = {"name", 4}}, w->now);
+        if (w->kind > 0)
+                w->engine->ops->watch(w->engine, &(struct snib__topic){.name = {"name", 4}, .kind = w->kind, .id = id},
+                                      w->now);
         turn(w);
         memory_push(&w->net.conn[0], "+PONG\r\n", 7);
         memory_push(&w->net.conn[1], "+PONG\r\n", 7);
@@ -104,10 +134,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const uint8_t *other;
         uint8_t choice;
 
-        if (!size)
+        if (size < 2)
                 return 0;
         choice = *data++;
-        size--;
+        w->kind = *data++ % (SNIB_KIND_REGISTER + 2) - 1;
+        size -= 2;
         other = size ? memchr(data, 0xff, size) : NULL;
         start(w);
         for (unsigned i = 0; i < REQUESTS; i++)
