@@ -72,8 +72,8 @@ int snib__target_check(const struct options *o, const char *name)
         int wrong = check_kinds(o);
 
         if (!wrong && name)
-                return snib__opt_name(name);
-        for (int i = 0; !wrong && i < o->keys.count; i++) {
+                wrong = snib__opt_name(name);
+        for (int i = 0; !wrong && !name && i < o->keys.count; i++) {
                 struct target_key key;
                 wrong = snib__opt_name(o->keys.text[i]);
                 key_parse(o->keys.text[i], &key);
