@@ -108,6 +108,22 @@ static struct snib__reply ask(struct snib__engine *e, enum snib__verb verb, cons
         return note.reply;
 }
 
+/* The same with a request that is written out; the id and the name are given. */
+static struct snib__reply ask_op(struct snib__engine *e, struct snib__op op, const char *name, struct snib__id id)
+{
+        struct snib__note note;
+
+        op.name = name_of(name);
+        op.id = id;
+        op.lease_ms = 60000;
+        op.enqueue = true;
+        ops->submit(e, (struct snib__tag){e, 42, 7}, &op, 0);
+        ops->process(e, NULL, 0);
+        note = expect(e, SNIB__NOTE_REPLY);
+        expect_nothing(e);
+        return note.reply;
+}
+
 static bool readable(struct snib__engine *e, snib__ns now)
 {
         struct snib__interest interest;
@@ -274,6 +290,153 @@ static void close_is_death(void **state)
         ops->close(b);
 }
 
+/* The client has exactly this note, and was woken for it. */
+static void expect_woken(struct snib__engine *e, enum snib__note_kind kind, struct snib__id id)
+{
+        struct snib__note note;
+
+        assert_true(readable(e, 0));
+        ops->process(e, NULL, 0);
+        note = expect(e, kind);
+        assert_true(snib__id_equal(&note.id, &id));
+        expect_nothing(e);
+}
+
+static void a_latch_wakes_every_client(void **state)
+{
+        struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b'),
+                            *c = open_client("mem:x", 'c');
+        struct snib__op set = {.verb = SNIB__SET, .kind = SNIB_KIND_LATCH, .n = 1};
+        struct snib__op await = {.verb = SNIB__ACQUIRE, .kind = SNIB_KIND_LATCH, .n = 1};
+        struct snib__op down = {.verb = SNIB__ADD, .kind = SNIB_KIND_LATCH, .n = -1};
+
+        (void)state;
+        assert_true(ask_op(a, set, "n", id_of('a', 1)).applied);
+        assert_int_equal(ask_op(b, await, "n", id_of('b', 1)).status, SNIB__BUSY);
+        assert_int_equal(ask_op(c, await, "n", id_of('c', 1)).status, SNIB__BUSY);
+        assert_true(ask_op(a, down, "n", id_of('a', 2)).applied);
+        assert_true(ask_op(a, down, "n", id_of('a', 2)).applied); /* remembered */
+        assert_false(ask_op(a, down, "n", id_of('a', 3)).applied);
+        expect_woken(b, SNIB__NOTE_GRANTED, id_of('b', 1));
+        expect_woken(c, SNIB__NOTE_GRANTED, id_of('c', 1));
+        ops->close(a);
+        ops->close(b);
+        ops->close(c);
+}
+
+static void readers_of_several_clients_go_in_together(void **state)
+{
+        struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b'),
+                            *c = open_client("mem:x", 'c');
+        struct snib__op read = {.verb = SNIB__ACQUIRE, .kind = SNIB_KIND_READ, .n = 1};
+        struct snib__op write = {.verb = SNIB__ACQUIRE, .kind = SNIB_KIND_WRITE, .n = 1};
+
+        (void)state;
+        assert_int_equal(ask_op(a, write, "n", id_of('a', 1)).status, SNIB__GRANTED);
+        for (int i = 1; i <= 20; i++) {
+                assert_int_equal(ask_op(b, read, "n", id_of('b', i)).status, SNIB__BUSY);
+                assert_int_equal(ask_op(c, read, "n", id_of('c', i)).position, 2 * i);
+        }
+        ops->close(a); /* is death */
+        for (int i = 0; i < 2; i++) {
+                struct snib__engine *e = i ? c : b;
+
+                ops->process(e, NULL, 0);
+                for (int k = 1; k <= 20; k++)
+                        (void)expect(e, SNIB__NOTE_GRANTED);
+                expect_nothing(e);
+        }
+        assert_int_equal(ask(b, SNIB__QUERY, "other", id_of('b', 99), 0, 0).status, SNIB__INFO);
+        ops->close(b);
+        write.verb = SNIB__QUERY;
+        assert_int_equal(ask_op(c, write, "n", id_of('c', 99)).holders, 20);
+        ops->close(c);
+}
+
+static void a_register_owns_its_value(void **state)
+{
+        struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b');
+        char text[] = "first";
+        struct snib__op write = {.verb = SNIB__WRITE, .kind = SNIB_KIND_REGISTER, .data = text, .data_length = 5};
+        struct snib__op query = {.verb = SNIB__QUERY, .kind = SNIB_KIND_REGISTER};
+        struct snib__op watch = {.verb = SNIB__OBSERVE, .kind = SNIB_KIND_REGISTER};
+        struct snib__reply reply;
+        int64_t version;
+
+        (void)state;
+        version = ask_op(a, write, "n", id_of('a', 1)).value;
+        assert_true(version > 0);
+        memset(text, 'x', 5);
+        reply = ask_op(b, query, "n", id_of('b', 1));
+        assert_int_equal(reply.data_length, 5);
+        assert_memory_equal(reply.data, "first", 5);
+        assert_true(reply.held && reply.token == version);
+        assert_false(ask_op(a, write, "n", id_of('a', 2)).applied); /* expects none */
+        watch.token = version;
+        assert_int_equal(ask_op(b, watch, "n", id_of('b', 2)).status, SNIB__BUSY);
+        reply = ask_op(b, query, "n", id_of('b', 3));
+        write.expected = version;
+        write.data_length = 0;
+        assert_true(ask_op(a, write, "n", id_of('a', 3)).applied);
+        assert_memory_equal(reply.data, "first", 5); /* until b's next process() */
+        expect_woken(b, SNIB__NOTE_GRANTED, id_of('b', 2));
+        reply = ask_op(b, watch, "n", id_of('b', 2));
+        assert_true(reply.status == SNIB__INFO && reply.token > version && reply.data_length == 0);
+        write.verb = SNIB__DELETE;
+        write.expected = -1;
+        assert_true(ask_op(a, write, "n", id_of('a', 4)).applied);
+        assert_false(ask_op(b, query, "n", id_of('b', 4)).held);
+        ops->close(a);
+        ops->close(b);
+}
+
+static void death_ends_permits_and_costs_a_semaphore_its_own(void **state)
+{
+        struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b');
+        static const int kinds[] = {SNIB_KIND_PERMITS, SNIB_KIND_SEMAPHORE};
+
+        (void)state;
+        for (int i = 0; i < 2; i++) {
+                const char *name = i ? "semaphore" : "permits";
+                struct snib__op set = {.verb = SNIB__SET, .kind = kinds[i], .n = 200};
+                struct snib__op take = {.verb = SNIB__ACQUIRE, .kind = kinds[i], .n = 150};
+
+                assert_true(ask_op(a, set, name, id_of('a', 10 + i)).applied);
+                assert_int_equal(ask_op(a, take, name, id_of('a', 20 + i)).status, SNIB__GRANTED);
+                assert_int_equal(ask_op(b, take, name, id_of('b', 20 + i)).status, SNIB__BUSY);
+        }
+        ops->close(a);
+        expect_woken(b, SNIB__NOTE_GRANTED, id_of('b', 20));
+        ops->list(b, (struct snib__tag){NULL, 9, 0}, 0);
+        ops->process(b, NULL, 0);
+
+        struct snib__note permits = expect(b, SNIB__NOTE_LISTED), semaphore = expect(b, SNIB__NOTE_LISTED);
+
+        assert_true(permits.reply.kind == SNIB_KIND_PERMITS && permits.reply.value == 50);
+        assert_true(semaphore.reply.kind == SNIB_KIND_SEMAPHORE && semaphore.reply.value == 50);
+        (void)expect(b, SNIB__NOTE_REPLY);
+        ops->close(b);
+}
+
+/* What is remembered only is kept no longer than it must be, and what exists as long as the namespace. */
+static void what_ends_by_time_is_due(void **state)
+{
+        struct snib__engine *a = open_client("mem:", 'a');
+        struct snib__op set = {.verb = SNIB__SET, .kind = SNIB_KIND_SEMAPHORE, .n = 2, .ttl_ms = 3000};
+        struct snib__op forget = {.verb = SNIB__DELETE, .kind = SNIB_KIND_SEMAPHORE};
+
+        (void)state;
+        assert_true(ask_op(a, set, "brief", id_of('a', 1)).applied);
+        assert_true(due(a, 0) == 3000 * MS);
+        ops->process(a, NULL, 3000 * MS);
+        assert_true(due(a, 3000 * MS) == SNIB__DONE_MS * MS);
+        forget.name = name_of("brief");
+        ops->process(a, NULL, SNIB__DONE_MS * MS);
+        assert_true(due(a, SNIB__DONE_MS * MS) == SNIB__NEVER);
+        assert_false(ask_op(a, forget, "brief", id_of('a', 2)).applied);
+        ops->close(a);
+}
+
 static void namespaces_are_apart(void **state)
 {
         struct snib__engine *a = open_client("mem:one", 'a'), *b = open_client("mem:two", 'b');
@@ -399,6 +562,22 @@ static void bad_urls_are_refused(void **state)
         }
 }
 
+/* Writes a register and reads it. */
+static void submit_value(struct snib__engine *e, const char *name, struct snib__id id)
+{
+        struct snib__op op = {.verb = SNIB__WRITE,
+                              .kind = SNIB_KIND_REGISTER,
+                              .name = name_of(name),
+                              .id = id,
+                              .expected = -1,
+                              .data = "value",
+                              .data_length = 5};
+
+        ops->submit(e, (struct snib__tag){0}, &op, 0);
+        op.verb = SNIB__QUERY;
+        ops->submit(e, (struct snib__tag){0}, &op, 0);
+}
+
 /* Fails the n-th allocation of a scene, for every n until none fails. Whatever happens, every request is completed
  * once, and what was answered is true. */
 static void allocation_failures_lose_nothing(void **state)
@@ -423,6 +602,7 @@ static void allocation_failures_lose_nothing(void **state)
                         submit(b, SNIB__ACQUIRE, "n", id_of('b', 2), 60000, 0);
                         ops->list(b, (struct snib__tag){0}, 0);
                         submit(b, SNIB__RELEASE, "n", id_of('b', 1), 0, 0);
+                        submit_value(b, "r", id_of('b', 3));
                         ops->process(b, NULL, 0);
                         while (ops->next(b, &note)) {
                                 replies += note.kind == SNIB__NOTE_REPLY;
@@ -431,7 +611,7 @@ static void allocation_failures_lose_nothing(void **state)
                                         assert_int_equal(note.reply.error, SNIB_ENOMEM);
                                 granted |= note.kind == SNIB__NOTE_REPLY && note.reply.status == SNIB__GRANTED;
                         }
-                        assert_int_equal(replies, 4);
+                        assert_int_equal(replies, 6);
                         assert_in_range(listed, 0, 1);
                 }
                 refused = snib__alloc_count >= snib__alloc_fail_at;
@@ -580,6 +760,11 @@ int main(void)
             cmocka_unit_test(earlier_end_wakes_who_sleeps_too_long),
             cmocka_unit_test(force_tells_the_holder),
             cmocka_unit_test(close_is_death),
+            cmocka_unit_test(a_latch_wakes_every_client),
+            cmocka_unit_test(readers_of_several_clients_go_in_together),
+            cmocka_unit_test(a_register_owns_its_value),
+            cmocka_unit_test(death_ends_permits_and_costs_a_semaphore_its_own),
+            cmocka_unit_test(what_ends_by_time_is_due),
             cmocka_unit_test(namespaces_are_apart),
             cmocka_unit_test(tokens_outlive_the_namespace),
             cmocka_unit_test(free_locks_do_not_pile_up),
