@@ -36,6 +36,8 @@ struct shared {
         int64_t count; /* on purpose not atomic */
         _Atomic bool killed[CROWD + 1];
         _Atomic pid_t on_terminal;
+        _Atomic uint64_t seated; /* four times 16 bits, one for each worker: see the macros below */
+        _Atomic int most;        /* sharers at a time, seen */
 };
 
 static struct shared *shared;
@@ -207,6 +209,78 @@ static void worker(struct proc *me, void *arg)
         }
 }
 
+#define READS(n) (1ULL << (n))
+#define WRITES(n) (1ULL << ((n) + 16))
+#define HAS_PERMIT(n) (1ULL << ((n) + 32))
+#define DYING(n) (1ULL << ((n) + 48)) /* about to be killed: it may be in still, or not any more */
+#define PERMITS 3
+
+/* How many of the others are in. */
+static int others(uint64_t seated, int number, int shift)
+{
+        uint64_t in = seated >> shift & 0xffff;
+
+        return __builtin_popcountll(in & ~(seated >> 48) & ~READS(number));
+}
+
+static void check_seat(int number, int kind)
+{
+        uint64_t bit = kind == SNIB_KIND_WRITE  ? WRITES(number)
+                       : kind == SNIB_KIND_READ ? READS(number)
+                                                : HAS_PERMIT(number);
+        uint64_t was = atomic_fetch_or(&shared->seated, bit);
+        int readers = others(was, number, 0), writers = others(was, number, 16), permits = others(was, number, 32);
+        int sharers = kind == SNIB_KIND_PERMITS ? permits : readers;
+
+        if (kind == SNIB_KIND_PERMITS)
+                shared->violations += permits >= PERMITS;
+        else
+                shared->violations += writers > 0 || (kind == SNIB_KIND_WRITE && readers > 0);
+        if (sharers + 1 > shared->most)
+                shared->most = sharers + 1;
+        shared->grants++;
+        for (int i = 0; i < 200; i++) /* long enough to be met by others */
+                atomic_fetch_or(&shared->seated, bit);
+        atomic_fetch_and(&shared->seated, ~bit);
+}
+
+static struct snib__reply ask_seat(struct pump *p, enum snib__verb verb, int kind, struct snib__id x)
+{
+        struct snib__op op = pump_op(p, verb, kind == SNIB_KIND_PERMITS ? "permits" : "rw", x, LEASE);
+
+        op.kind = kind;
+        op.n = 1;
+        op.enqueue = verb == SNIB__ACQUIRE;
+        return pump_do(p, &op);
+}
+
+/* Takes one of the three at random, again and again. */
+static void sharer(struct proc *me, void *arg)
+{
+        static const int kinds[] = {SNIB_KIND_READ, SNIB_KIND_READ, SNIB_KIND_WRITE, SNIB_KIND_PERMITS};
+        struct pump *p = pump_connect(url, (unsigned)getpid());
+        struct snib__prng random = {(uint64_t)getpid()};
+        int number = *(int *)arg;
+        struct pump_note note;
+
+        (void)me;
+        for (;;) {
+                int kind = kinds[snib__prng_below(&random, 4)];
+                struct snib__id x = pump_id(p);
+                struct snib__reply r = ask_seat(p, SNIB__ACQUIRE, kind, x);
+
+                while (r.status == SNIB__BUSY) {
+                        (void)pump_try(p, SNIB__NOTE_GRANTED, 1000, &note);
+                        r = ask_seat(p, SNIB__ACQUIRE, kind, x);
+                }
+                if (r.status != SNIB__GRANTED)
+                        bail("status %d, error %d %s", (int)r.status, r.error, r.error_text ? r.error_text : "");
+                check_seat(number, kind);
+                if (ask_seat(p, SNIB__RELEASE, kind, x).status != SNIB__RELEASED)
+                        shared->violations++;
+        }
+}
+
 static void crowd_member(struct proc *me, void *arg)
 {
         int number = *(int *)arg;
@@ -250,8 +324,21 @@ static void a_crowd_excludes_itself(void **state)
         assert_int_equal(ask_sql(dir, "SELECT count(*) FROM waiter"), 0);
 }
 
-/* F133: workers are killed at random moments for five seconds. */
-static void F133_random_kills_break_nothing(void **state)
+static void kill_worker(struct proc *p, int number)
+{
+        int inside = number;
+
+        shared->killed[number] = true;
+        atomic_fetch_or(&shared->seated, DYING(number));
+        proc_kill(p, SIGKILL);
+        shared->killed[number] = false;
+        atomic_compare_exchange_strong(&shared->inside, &inside, 0);
+        atomic_fetch_and(&shared->seated, ~(DYING(number) | READS(number) | WRITES(number) | HAS_PERMIT(number)));
+}
+
+/* Workers are killed at random moments for a while, and others put in their places. The rest goes on all the time, and
+ * at the end. */
+static void kill_at_random(void (*run)(struct proc *, void *), int64_t ms)
 {
         struct proc p[WORKERS];
         struct snib__prng random = {(uint64_t)getpid()};
@@ -260,38 +347,61 @@ static void F133_random_kills_break_nothing(void **state)
 
         for (int i = 0; i < WORKERS; i++) {
                 number[i] = i + 1;
-                proc_start(&p[i], worker, &number[i]);
+                proc_start(&p[i], run, &number[i]);
         }
-        until = wait_now_ms() + 5000;
+        until = wait_now_ms() + ms;
         while (wait_now_ms() < until) {
                 int i = (int)snib__prng_below(&random, WORKERS);
                 int64_t pause = wait_now_ms() + (int64_t)snib__prng_below(&random, 6);
                 assert_true(eventually(wait_now_ms() >= pause, 100));
-                shared->killed[number[i]] = true;
-                proc_kill(&p[i], SIGKILL);
-                shared->killed[number[i]] = false;
-                int before = number[i];
-                atomic_compare_exchange_strong(&shared->inside, &before, 0);
-                proc_start(&p[i], worker, &number[i]);
-                kills++;
-                if (kills % 100 == 0) {
+                kill_worker(&p[i], number[i]);
+                proc_start(&p[i], run, &number[i]);
+                if (++kills % 100 == 0) {
                         stuck += shared->grants == grants;
                         grants = shared->grants;
                 }
         }
         grants = shared->grants;
         assert_true(eventually(shared->grants > grants + 10, 1000)); /* and it goes on */
-        for (int i = 0; i < WORKERS; i++) {
-                shared->killed[number[i]] = true;
-                proc_kill(&p[i], SIGKILL);
-        }
+        for (int i = 0; i < WORKERS; i++)
+                kill_worker(&p[i], number[i]);
         print_message("# %lld kills, %lld grants\n", (long long)kills, (long long)shared->grants);
         assert_int_equal(shared->violations, 0);
         assert_int_equal(stuck, 0);
         assert_int_equal(ask_sql(dir, "SELECT integrity_check='ok' FROM pragma_integrity_check"), 1);
-        struct pump *last = pump_connect(url, 1);
+}
+
+static void F133_random_kills_break_nothing(void **state)
+{
+        struct pump *last;
+
+        kill_at_random(worker, 5000);
+        last = pump_connect(url, 1);
         assert_int_equal(acquire(last, "job", pump_id(last), LEASE).status, SNIB__GRANTED);
         pump_close(last);
+}
+
+/* Objects with several seats: nobody reads beside a writer, no permit is given out twice, none is lost. */
+static void F133_random_kills_among_many_holders_break_nothing(void **state)
+{
+        struct pump *p = pump_connect(url, 1);
+        struct snib__op set = pump_op(p, SNIB__SET, "permits", pump_id(p), 0);
+        struct snib__id x;
+
+        set.kind = SNIB_KIND_PERMITS;
+        set.n = PERMITS;
+        assert_true(pump_do(p, &set).applied);
+        pump_close(p); /* no second handle in the children */
+        kill_at_random(sharer, 5000);
+        assert_true(shared->most > 1);
+        p = pump_connect(url, 1);
+        x = pump_id(p);
+        assert_int_equal(ask_seat(p, SNIB__ACQUIRE, SNIB_KIND_WRITE, x).status, SNIB__GRANTED);
+        for (int i = 0; i < PERMITS; i++)
+                assert_int_equal(ask_seat(p, SNIB__ACQUIRE, SNIB_KIND_PERMITS, pump_id(p)).status, SNIB__GRANTED);
+        assert_int_equal(ask_seat(p, SNIB__ACQUIRE, SNIB_KIND_PERMITS, pump_id(p)).status, SNIB__BUSY);
+        assert_int_equal(ask_sql(dir, "SELECT count(*) FROM seat"), PERMITS - 1);
+        pump_close(p);
 }
 
 /* Stands in the gate, as a client would in its transaction. */
@@ -552,6 +662,7 @@ int main(void)
             T(F133_who_stands_behind_one_that_gave_up_hears_of_a_death),
             T(a_crowd_excludes_itself),
             T(F133_random_kills_break_nothing),
+            T(F133_random_kills_among_many_holders_break_nothing),
             T(a_process_stopped_in_the_gate_is_named),
             T(close_is_bounded_while_the_gate_is_closed),
             T(F133_a_forked_child_keeps_nothing_alive),
