@@ -195,7 +195,7 @@ static bool described(struct redis *r, struct request *q, const struct snib__res
 
         if (wrong_thing(r, q, v, count, &good))
                 return good;
-        if (snib__family_of(q->op.kind) == SNIB__FAMILY_LOCK)
+        if (snib__family_of(q->op.kind) == SNIB__FAMILY_LOCK || v[3].integer == -2)
                 q->reply.kind = q->op.kind;
         if (q->op.kind != SNIB_KIND_ANY && q->op.kind != SNIB_KIND_FENCED && q->op.kind != SNIB_KIND_ELECTION)
                 q->reply.token = -1;

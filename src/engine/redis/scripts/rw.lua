@@ -74,25 +74,32 @@ local function settle(message)
     end
   end
 end
+-- The side that is forced takes everybody along: a writer's own reads, too.
 if verb == '5' then
   local writer, reader, best = look()
-  local left, holder = shown(side == '6' and writer, side == '5' and reader, side == '5' and best or -2)
-  for _, other in ipairs(left ~= -2 and redis.call('HKEYS', KEYS[1]) or {}) do
-    if other ~= 'mode' and writes(other) == (side == '6') then
-      local removed = drop(other)
-      if failed(removed) then
-        return removed
-      end
+  if not (side == '6' and writer or side == '5' and not writer and reader) then
+    return {0, -2, ''}
+  end
+  local left, holder = shown(writer, reader, best)
+  for _, other in ipairs(redis.call('HKEYS', KEYS[1])) do
+    local removed = other ~= 'mode' and drop(other)
+    if failed(removed) then
+      return removed
     end
   end
-  if left ~= -2 then
-    settle('1')
-  end
-  return {left == -2 and 0 or 1, left, holder}
+  settle('1')
+  return {1, left, holder}
 end
-local held = redis.call('HEXISTS', KEYS[1], field) == 1 and (side == '6' or redis.call('EXISTS', hold_key(id, 1)) == 1)
+local stands = redis.call('HEXISTS', KEYS[1], field) == 1
+local held = stands and (side == '6' or redis.call('EXISTS', hold_key(id, 1)) == 1)
 if not held and (verb ~= '1' or ARGV[7] ~= '0') then
-  return {0, shown(look())}
+  if stands and verb == '2' then
+    drop(field)
+    settle('0')
+  end
+  -- Other readers took nothing from one that is gone.
+  local writer, reader, best = look()
+  return {0, shown(writer, side == '6' and reader, side == '6' and best or -2)}
 end
 if verb == '2' then
   local removed = drop(field)
