@@ -101,7 +101,7 @@ struct snib__hold {
         bool observe;          /* OBSERVE instead of ACQUIRE, with `seen`: answered when the state is another */
         int64_t n;             /* how many permits; 0 counts as 1 */
         int64_t seen;          /* observe: the state that is known */
-        struct snib__id under; /* READ: the write hold of the same owner, empty: none */
+        struct snib__id under; /* READ: the write hold of the same owner, empty: none. The core finds it too */
         bool reentrant;
         bool keep; /* the watchdog renews */
         snib__ns lease;
@@ -132,6 +132,7 @@ struct snib__hold {
         bool again;    /* a change was noticed while the question was under way */
         bool woken;    /* was asked because of a change: pass it on when leaving empty-handed */
         bool in_doubt; /* an acquire was sent whose fate is unknown */
+        bool stray;    /* or was unknown, until a later one was answered */
         snib__ns doubt_since;
         bool release_in_doubt; /* a release was sent whose fate is unknown */
         bool was_held;

@@ -19,10 +19,13 @@ static bool queues(const struct snib__core *c, const struct snib__hold *h)
         return h->kind == SNIB_KIND_FAIR || (c->config.queues && h->kind != SNIB_KIND_SPIN);
 }
 
-/* Something may be taken by an ACQUIRE whose answer is not known. */
-static bool takes(const struct snib__hold *h)
+/* An ACQUIRE of it may have taken something, or still take it. A request that was repeated and refused can arrive after
+ * all: a lease ends that, but permits of a semaphore would be gone for good. */
+static bool may_have_taken(const struct snib__hold *h)
 {
-        return !h->observe && h->kind != SNIB_KIND_LATCH;
+        if (h->observe || h->kind == SNIB_KIND_LATCH)
+                return false;
+        return h->in_doubt || (h->stray && h->kind == SNIB_KIND_SEMAPHORE);
 }
 
 /* The latest request may have been executed, or not. */
@@ -30,12 +33,22 @@ static void doubt(struct snib__hold *h)
 {
         if (!h->in_doubt)
                 h->doubt_since = h->sent_at;
-        h->in_doubt = true;
+        h->in_doubt = h->stray = true;
+}
+
+/* The write hold of the same owner lets a reader in, also one that began to wait before the owner had it. */
+static void look_for_own_writer(struct snib__core *c, struct snib__hold *h)
+{
+        const struct snib__hold *writer = snib__core_find(c, h->name, h->owner, SNIB_KIND_WRITE);
+
+        if (h->kind == SNIB_KIND_READ && writer && writer->state == SNIB__HELD)
+                h->under = writer->id;
 }
 
 static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         h->again = false;
+        look_for_own_writer(c, h);
         if (queues(c, h))
                 snib__list_each (it, &h->calls)
                         if (!snib__container(it, struct snib__call, link)->once)
@@ -144,7 +157,7 @@ void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
         snib__tree_remove(&c->by_owner, &h->by_owner);
         if (asking && h->outstanding)
                 snib__hold_set(c, h, SNIB__CANCELLING);
-        else if ((h->queued || (h->in_doubt && takes(h))) && !SNIB__BUG(cancel_leaves_waiter))
+        else if ((h->queued || may_have_taken(h)) && !SNIB__BUG(cancel_leaves_waiter))
                 snib__release_begin(c, h, now);
         else
                 snib__hold_finish(c, h);
@@ -154,7 +167,8 @@ void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const st
 {
         bool certainly_nothing = r->status == SNIB__BUSY || (r->status == SNIB__FAILED && r->error != SNIB_EUNKNOWN);
 
-        if ((certainly_nothing || !takes(h)) && !h->queued && (!h->in_doubt || !takes(h)))
+        h->in_doubt |= !certainly_nothing;
+        if (!h->queued && !may_have_taken(h))
                 snib__hold_finish(c, h);
         else if (SNIB__BUG(cancel_leaves_waiter))
                 snib__hold_finish(c, h);

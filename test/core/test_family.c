@@ -476,6 +476,75 @@ static void the_two_sides_of_an_owner_are_two_holds(void **state)
         assert_int_equal(rd.state, SNIB__HELD);
 }
 
+/* Row F95: a reader that waits is let in when its owner gets the write side; else both would wait for each other. */
+static void F95_a_reader_finds_its_own_writer(void **state)
+{
+        struct rig r;
+        struct snib__hold w, rd;
+        struct snib__call call[3];
+
+        for (int i = 0; i < 3; i++)
+                call[i] = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+        rig_init(&r, false);
+        hold_init(&rd, "u:1");
+        rd.kind = SNIB_KIND_READ;
+        snib__core_begin(&r.core, &rd, &call[0], r.now);
+        pull(&r);
+        reply(&r, SNIB__BUSY, 0);
+        hold_init(&w, "u:2");
+        w.kind = SNIB_KIND_WRITE;
+        snib__core_begin(&r.core, &w, &call[1], r.now);
+        pull(&r);
+        reply(&r, SNIB__GRANTED, 7);
+        pull(&r);
+        r.trace[0] = 0;
+        assert_ptr_equal(snib__core_find(&r.core, stock, me, SNIB_KIND_READ), &rd);
+        snib__core_join(&r.core, &rd, &call[2], r.now);
+        asks(&r, "acquire#2; ", "u:1");
+        assert_string_equal(r.op.under.text, "u:2");
+}
+
+/* Row F99: of several permits some may still be out when the rest is gone. */
+static void F99_what_is_left_of_several_permits_is_released(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        for (int n = 1; n <= 2; n++) {
+                rig_init(&r, false);
+                begin(&r, &h, &call, "u:1", SNIB_KIND_PERMITS, n);
+                reply(&r, SNIB__GRANTED, 7);
+                pass(&r, 10 * SNIB__S);
+                pull(&r);
+                r.trace[0] = 0;
+                reply(&r, SNIB__GONE, 0);
+                expect(&r, n == 1 ? "lost gone; " : "lost gone; release#3; ");
+        }
+}
+
+/* A copy of the first request may come after the answer to the second: its permits must not be lost. */
+static void F15_a_semaphore_that_was_refused_after_a_doubt_is_undone(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        for (int kind = SNIB_KIND_SEMAPHORE; kind <= SNIB_KIND_PERMITS; kind++) {
+                rig_init(&r, false);
+                begin(&r, &h, &call, "u:1", kind, 1);
+                refuse(&r, SNIB_EUNKNOWN);
+                pass(&r, SNIB__S);
+                pull(&r);
+                reply(&r, SNIB__BUSY, 0);
+                pull(&r);
+                r.trace[0] = 0;
+                snib__core_cancel(&r.core, &call, SNIB_ECANCELLED, r.now);
+                expect(&r, kind == SNIB_KIND_SEMAPHORE ? "answer -18; unwatch; release#3; "
+                                                       : "answer -18; unwatch; free; ");
+        }
+}
+
 /* A hold that the server ended is found on either side. */
 static void an_ended_reader_is_checked(void **state)
 {
@@ -798,6 +867,9 @@ int main(void)
             cmocka_unit_test(F101_who_wants_less_is_asked_after_a_refusal),
             cmocka_unit_test(F101_readers_are_asked_after_a_refused_writer),
             cmocka_unit_test(the_two_sides_of_an_owner_are_two_holds),
+            cmocka_unit_test(F95_a_reader_finds_its_own_writer),
+            cmocka_unit_test(F99_what_is_left_of_several_permits_is_released),
+            cmocka_unit_test(F15_a_semaphore_that_was_refused_after_a_doubt_is_undone),
             cmocka_unit_test(an_ended_reader_is_checked),
             cmocka_unit_test(nobody_joins_an_anonymous_owner),
             cmocka_unit_test(a_change_says_whether_it_was_made),
