@@ -98,9 +98,9 @@ static bool taken(struct redis *r, struct request *q, const struct snib__resp_va
                 return true;
         if (v[1].integer > 1 || !number(v, count, &q->reply))
                 return false;
+        (void)now;
+        /* Who asked may have given up, and then undoes it by its id: the memory stays. */
         q->reply.status = v[1].integer ? SNIB__GRANTED : SNIB__BUSY;
-        if (v[1].integer)
-                forget(r, q, now);
         snib__redis_complete(r, q);
         return true;
 }
