@@ -1,29 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The application of a client: threads that take locks in every way the library offers, and give them back. Each has at
- * most one call under way and acts at random times. Two threads may share an owner key. It plays by the rules: every
- * acquire that was granted is paid back once, also after a loss.
+ * The application of a client: threads that take what there is in every way the library offers, and give it back. Each
+ * has at most one call under way and acts at random times. Two threads may share an owner key. It plays by the rules:
+ * every acquire that was granted is paid back once, also after a loss; nobody who only reads asks to write. Not the
+ * requests that no hold stands behind (change.c).
  */
 
-#include "sim.h"
+#include "app.h"
 #include <stdio.h>
 #include <string.h>
 
-static struct sim_client *client_of(struct sim *w, struct sim_owner *o)
+struct sim_client *sim_client_of(struct sim *w, const struct sim_owner *o)
 {
         return &w->clients[o->client];
 }
 
-static struct snib__name name_of(struct sim *w, int name)
+struct snib__name sim_name_of(struct sim *w, int name)
 {
         return (struct snib__name){w->names[name], strlen(w->names[name])};
 }
 
-static void act_in(struct sim *w, struct sim_owner *o, snib__ns mean)
+void sim_act_in(struct sim *w, struct sim_owner *o, snib__ns mean)
 {
         if (!w->options.scripted || w->quiet)
                 sim_at(w, &o->act, w->now + sim_between(w, 0, 2 * mean));
+}
+
+static int key_of(const struct sim *w, const struct sim_owner *o)
+{
+        return w->options.share_owner && o->index == 1 ? 0 : o->index;
+}
+
+static bool holds_any(const struct sim_owner *o)
+{
+        return o->stake[0].depth || o->stake[1].depth || o->taken;
 }
 
 static void begin_call(struct sim *w, struct sim_owner *o, enum snib__call_kind kind)
@@ -35,14 +46,14 @@ static void begin_call(struct sim *w, struct sim_owner *o, enum snib__call_kind 
         o->calling = true;
         o->call.owner_data = o;
         if (kind != SNIB__CALL_ACQUIRE)
-                o->call.deadline = sim_local(w, client_of(w, o)) + w->options.op_timeout;
+                o->call.deadline = sim_local(w, sim_client_of(w, o)) + w->options.op_timeout;
 }
 
 /* How long this acquire waits. */
 static void draw_patience(struct sim *w, struct sim_owner *o)
 {
         const struct sim_options *s = &w->options;
-        snib__ns now = sim_local(w, client_of(w, o));
+        snib__ns now = sim_local(w, sim_client_of(w, o));
 
         if (sim_chance(w, s->try_share)) {
                 o->call.once = true;
@@ -54,9 +65,33 @@ static void draw_patience(struct sim *w, struct sim_owner *o)
                 o->call_limit = o->call.deadline + 4 * s->op_timeout + 2 * SNIB__S;
 }
 
-static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim_owner *o)
+/* What a thread asks for when it acquires `side` of its name. */
+static int kind_of(struct sim *w, const struct sim_owner *o, int side)
 {
-        const struct sim_options *s = &w->options;
+        switch (w->options.subject[o->name]) {
+        case SIM_PLAIN:
+                return sim_chance(w, w->options.plain_share) ? SNIB_KIND_LOCK : SNIB_KIND_FENCED;
+        case SIM_FAIR:
+                return SNIB_KIND_FAIR;
+        case SIM_SPIN:
+                return SNIB_KIND_SPIN;
+        case SIM_ELECTION:
+                return SNIB_KIND_ELECTION;
+        case SIM_RW:
+                return side ? SNIB_KIND_READ : SNIB_KIND_WRITE;
+        case SIM_SEMAPHORE:
+                return SNIB_KIND_SEMAPHORE;
+        case SIM_PERMIT:
+                return SNIB_KIND_PERMITS;
+        case SIM_LATCH:
+                return SNIB_KIND_LATCH;
+        default:
+                return SNIB_KIND_REGISTER;
+        }
+}
+
+static struct sim_hold *free_hold(struct sim *w, struct sim_client *c)
+{
         struct sim_hold *h = c->holds, *end = c->holds + SIM_HOLDS;
 
         while (h < end && h->used)
@@ -66,124 +101,209 @@ static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim
         memset(h, 0, sizeof(*h));
         h->object = SIM_HOLD;
         h->used = true;
-        h->name = o->name;
         h->since = w->now;
-        h->log = sim_log_new(w, c, o->name);
-        h->owner = o->index;
-        snprintf(h->owner_key, sizeof(h->owner_key), "o%d", s->share_owner && o->index == 1 ? 0 : o->index);
-        h->hold.name = name_of(w, o->name);
-        h->hold.owner = (struct snib__name){h->owner_key, strlen(h->owner_key)};
-        snprintf(h->hold.id.text, sizeof(h->hold.id.text), "%s:%d", c->uuid, h->log->number);
-        snprintf(h->hold.who.host, sizeof(h->hold.who.host), "host%d", c->index);
-        h->hold.who.pid = c->index;
-        h->hold.kind = sim_chance(w, s->plain_share) ? SNIB_KIND_LOCK : SNIB_KIND_FENCED;
-        h->log->fenced = h->hold.kind == SNIB_KIND_FENCED;
-        h->hold.reentrant = !sim_chance(w, s->once_only_share);
-        h->hold.keep = !sim_chance(w, s->fixed_share);
-        h->hold.lease = sim_between(w, s->lease_min, s->lease_max) / SNIB__MS * SNIB__MS;
-        if (sim_chance(w, s->max_hold_share))
-                h->hold.max_hold = sim_between(w, s->lease_min / 2, 3 * s->lease_max);
+        h->open_since = h->watching_at = SNIB__NEVER;
         return h;
 }
 
-static void acquire(struct sim *w, struct sim_client *c, struct sim_owner *o)
+static void draw_terms(struct sim *w, struct snib__hold *hold)
+{
+        const struct sim_options *s = &w->options;
+
+        hold->reentrant = !sim_chance(w, s->once_only_share);
+        hold->keep = !sim_chance(w, s->fixed_share);
+        hold->lease = sim_between(w, s->lease_min, s->lease_max) / SNIB__MS * SNIB__MS;
+        if (sim_chance(w, s->max_hold_share))
+                hold->max_hold = sim_between(w, s->lease_min / 2, 3 * s->lease_max);
+}
+
+/* Whom nobody joins has no name. */
+static void identify(struct sim *w, struct sim_client *c, struct sim_owner *o, struct sim_hold *h)
+{
+        bool anonymous = h->hold.observe || h->hold.kind >= SNIB_KIND_SEMAPHORE;
+
+        h->name = o->name;
+        h->log = sim_log_new(w, c, o->name, h->hold.kind);
+        h->log->observer = h->hold.observe;
+        h->log->owner = key_of(w, o);
+        h->log->n = (int)h->hold.n;
+        h->owner = o->index;
+        snprintf(h->owner_key, sizeof(h->owner_key), "o%d", key_of(w, o));
+        h->hold.name = sim_name_of(w, o->name);
+        h->hold.owner = (struct snib__name){h->owner_key, anonymous ? 0 : strlen(h->owner_key)};
+        snprintf(h->hold.id.text, sizeof(h->hold.id.text), "%s:%d", c->uuid, h->log->number);
+        snprintf(h->hold.who.host, sizeof(h->hold.who.host), "host%d", c->index);
+        h->hold.who.pid = c->index;
+        for (int i = 0; h->hold.kind == SNIB_KIND_PERMITS && i < h->log->n; i++)
+                snib__permit_id(&h->hold.id, i, h->log->permit[i]);
+}
+
+static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim_owner *o, int kind, bool observe)
+{
+        struct sim_hold *h = free_hold(w, c);
+        int most = w->options.limit < SIM_PERMITS ? w->options.limit : SIM_PERMITS;
+
+        if (!h)
+                return NULL;
+        h->hold.kind = kind;
+        h->hold.observe = observe;
+        h->hold.seen = observe ? o->seen : 0;
+        h->hold.n = kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_PERMITS ? 1 + (int)sim_draw(w, (uint64_t)most) : 1;
+        identify(w, c, o, h);
+        draw_terms(w, &h->hold);
+        return h;
+}
+
+static struct snib__hold *find(struct sim *w, struct sim_client *c, const struct sim_owner *o, int kind)
 {
         char key[16];
-        struct snib__hold *known;
-        struct sim_hold *h;
 
-        if (!o->depth)
-                o->name = (int)sim_draw(w, (uint64_t)w->options.names);
-        snprintf(key, sizeof(key), "o%d", w->options.share_owner && o->index == 1 ? 0 : o->index);
-        snib__core_tick(&c->core, sim_local(w, c)); /* what is found must not end on the way in */
-        sim_client_pump(w, c);
-        known = snib__core_find(&c->core, name_of(w, o->name), (struct snib__name){key, strlen(key)}, SNIB_KIND_LOCK);
-        h = known ? snib__container(known, struct sim_hold, hold) : new_hold(w, c, o);
-        if (!h) {
-                act_in(w, o, w->options.think);
-                return;
-        }
-        o->hold = h;
+        snprintf(key, sizeof(key), "o%d", key_of(w, o));
+        return snib__core_find(&c->core, sim_name_of(w, o->name), (struct snib__name){key, strlen(key)}, kind);
+}
+
+/* The write hold of the same owner lets a reader in; what a reader holds keeps its owner from writing. */
+static bool mind_other_side(struct sim *w, struct sim_client *c, const struct sim_owner *o, int kind,
+                            struct snib__id *ret_under)
+{
+        struct snib__hold *writer = find(w, c, o, SNIB_KIND_WRITE);
+
+        memset(ret_under, 0, sizeof(*ret_under));
+        if (kind == SNIB_KIND_READ && writer && writer->state == SNIB__HELD)
+                *ret_under = writer->id;
+        return kind != SNIB_KIND_WRITE || writer || !find(w, c, o, SNIB_KIND_READ);
+}
+
+static void start(struct sim *w, struct sim_client *c, struct sim_owner *o, struct sim_hold *h, bool known)
+{
         begin_call(w, o, SNIB__CALL_ACQUIRE);
         draw_patience(w, o);
-        sim_trace(w, c->index, known ? "join" : "acquire", h->log->number, "%s by %s as #%d, %s", w->names[o->name],
-                  key, h->log->number,
+        sim_trace(w, c->index, known ? "join" : "acquire", h->log->number, "%s by %s as #%d, %s%s", w->names[o->name],
+                  h->owner_key, h->log->number,
                   o->call.once                      ? "one try"
                   : o->call.deadline == SNIB__NEVER ? "for ever"
-                                                    : "for a while");
+                                                    : "for a while",
+                  h->hold.observe ? ", observes" : "");
         if (known)
                 snib__core_join(&c->core, &h->hold, &o->call, sim_local(w, c));
         else
                 snib__core_begin(&c->core, &h->hold, &o->call, sim_local(w, c));
+        if (h->used && !known)
+                sim_check_open(w, h, true);
         if (!o->call.once && sim_chance(w, w->options.cancel_share))
-                act_in(w, o, SNIB__S / 2);
+                sim_act_in(w, o, SNIB__S / 2);
 }
 
-static void release(struct sim *w, struct sim_client *c, struct sim_owner *o)
+void sim_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool observe)
 {
-        sim_trace(w, c->index, "give back", o->hold->log->number, "#%d", o->hold->log->number);
-        begin_call(w, o, SNIB__CALL_RELEASE);
-        o->call_limit = o->call.deadline + SNIB__S;
-        o->depth--;
-        snib__core_release(&c->core, &o->hold->hold, &o->call, sim_local(w, c));
+        struct snib__hold *known;
+        struct sim_hold *h = NULL;
+        struct snib__id under;
+        int kind = kind_of(w, o, side);
+
+        snib__core_tick(&c->core, sim_local(w, c)); /* what is found must not end on the way in */
+        sim_client_pump(w, c);
+        known = observe || kind >= SNIB_KIND_SEMAPHORE ? NULL : find(w, c, o, kind);
+        if (known)
+                h = snib__container(known, struct sim_hold, hold);
+        else if (mind_other_side(w, c, o, kind, &under) && (h = new_hold(w, c, o, kind, observe)))
+                h->hold.under = under;
+        if (!h) {
+                sim_act_in(w, o, w->options.think);
+                return;
+        }
+        o->side = side;
+        o->stake[side].hold = h;
+        start(w, c, o, h, known);
 }
 
-static void renew(struct sim *w, struct sim_client *c, struct sim_owner *o)
+static void release(struct sim *w, struct sim_client *c, struct sim_owner *o, int side)
+{
+        struct sim_stake *s = &o->stake[side];
+
+        sim_trace(w, c->index, "give back", s->hold->log->number, "#%d", s->hold->log->number);
+        begin_call(w, o, SNIB__CALL_RELEASE);
+        o->side = side;
+        o->call_limit = o->call.deadline + SNIB__S;
+        s->depth--;
+        snib__core_release(&c->core, &s->hold->hold, &o->call, sim_local(w, c));
+}
+
+static void renew(struct sim *w, struct sim_client *c, struct sim_owner *o, int side)
 {
         begin_call(w, o, SNIB__CALL_RENEW);
+        o->side = side;
         o->call_limit = o->call.deadline + SNIB__S;
-        snib__core_renew(&c->core, &o->hold->hold, &o->call, sim_local(w, c));
+        snib__core_renew(&c->core, &o->stake[side].hold->hold, &o->call, sim_local(w, c));
 }
 
-static void ask(struct sim *w, struct sim_client *c, struct sim_owner *o, enum snib__verb verb)
+/* One of the sides that it has. */
+static int some_side(struct sim *w, const struct sim_owner *o)
 {
-        struct sim_ask *a = &o->ask;
+        if (o->stake[0].depth && o->stake[1].depth)
+                return (int)sim_draw(w, 2);
+        return o->stake[1].depth > 0;
+}
 
-        if (a->used)
+static void choose_with(struct sim *w, struct sim_client *c, struct sim_owner *o)
+{
+        const struct sim_options *s = &w->options;
+        enum sim_subject subject = s->subject[o->name];
+        int side = some_side(w, o);
+
+        if (!w->quiet && subject == SIM_RW && !o->stake[1].depth && sim_chance(w, s->reenter_share))
+                sim_acquire(w, c, o, 1, false);
+        else if (!w->quiet && subject != SIM_PERMIT && o->stake[side].depth < 3 && sim_chance(w, s->reenter_share))
+                sim_acquire(w, c, o, side, false);
+        else if (!w->quiet && sim_chance(w, s->renew_share))
+                renew(w, c, o, side);
+        else if (subject != SIM_PERMIT || w->quiet || !sim_chance(w, s->admin_share) || !sim_release_by_id(w, c, o))
+                release(w, c, o, side);
+}
+
+static void choose_without(struct sim *w, struct sim_client *c, struct sim_owner *o)
+{
+        const struct sim_options *s = &w->options;
+
+        o->name = (int)sim_draw(w, (uint64_t)s->names);
+        if (s->subject[o->name] >= SIM_SEMAPHORE && sim_change_something(w, c, o))
                 return;
-        memset(a, 0, sizeof(*a));
-        a->object = SIM_ASK;
-        a->used = true;
-        a->name = (int)sim_draw(w, (uint64_t)w->options.names);
-        a->ask.op.verb = verb;
-        a->ask.op.name = name_of(w, a->name);
-        a->ask.op.kind = SNIB_KIND_FENCED;
-        a->ask.deadline = sim_local(w, c) + sim_between(w, 0, 2 * w->options.op_timeout);
-        snib__core_ask(&c->core, &a->ask, sim_local(w, c));
+        if ((s->subject[o->name] == SIM_ELECTION || s->subject[o->name] == SIM_REGISTER) &&
+            sim_chance(w, s->observe_share))
+                sim_acquire(w, c, o, 0, true);
+        else if (s->subject[o->name] == SIM_REGISTER)
+                sim_act_in(w, o, s->think);
+        else
+                sim_acquire(w, c, o, s->subject[o->name] == SIM_RW && sim_chance(w, s->read_share), false);
 }
 
 /* A thread has something to do. */
 static void choose(struct sim *w, struct sim_client *c, struct sim_owner *o)
 {
-        const struct sim_options *s = &w->options;
-
         if (o->calling) {
                 if (o->call.kind == SNIB__CALL_ACQUIRE && o->call.hold) {
-                        sim_trace(w, c->index, "cancel", o->hold->log->number, "#%d", o->hold->log->number);
+                        int number = o->stake[o->side].hold->log->number;
+
+                        sim_trace(w, c->index, "cancel", number, "#%d", number);
                         snib__core_cancel(&c->core, &o->call, SNIB_ECANCELLED, sim_local(w, c));
                 }
                 return;
         }
-        if (!w->quiet && sim_chance(w, s->query_share))
-                ask(w, c, o, SNIB__QUERY);
-        if (!w->calm && sim_chance(w, s->force_share))
-                ask(w, c, o, SNIB__FORCE);
-        if (o->depth == 0 && !w->quiet)
-                acquire(w, c, o);
-        else if (o->depth == 0)
-                return;
-        else if (!w->quiet && o->depth < 3 && sim_chance(w, s->reenter_share))
-                acquire(w, c, o);
-        else if (!w->quiet && sim_chance(w, s->renew_share))
-                renew(w, c, o);
-        else
-                release(w, c, o);
+        if (o->ask.used && o->ask.step)
+                return; /* goes on when that is answered */
+        sim_ask_something(w, c, o);
+        if (o->taken)
+                sim_put_back(w, c, o);
+        else if (holds_any(o))
+                choose_with(w, c, o);
+        else if (!w->quiet)
+                choose_without(w, c, o);
 }
 
 static void run_act(struct sim *w, struct sim_event *e)
 {
         struct sim_owner *o = snib__container(e, struct sim_owner, act);
-        struct sim_client *c = client_of(w, o);
+        struct sim_client *c = sim_client_of(w, o);
 
         if (!c->alive || c->closing)
                 return;
@@ -205,7 +325,7 @@ void sim_app_start(struct sim *w, struct sim_client *c)
                 o->client = c->index;
                 o->index = i;
                 o->act.run = run_act;
-                act_in(w, o, w->options.think);
+                sim_act_in(w, o, w->options.think);
         }
 }
 
@@ -215,36 +335,39 @@ void sim_app_stop(struct sim *w, struct sim_client *c)
                 sim_not(w, &c->owners[i].act);
 }
 
+/* It has what it waited for. */
+static void granted(struct sim *w, struct sim_owner *o, const struct snib__call *call)
+{
+        struct sim_stake *s = &o->stake[o->side];
+
+        w->acquired++;
+        if (s->hold->log->observer)
+                o->seen = call->holder.token;
+        else if (s->hold->log->kind == SNIB_KIND_SEMAPHORE)
+                o->taken += s->hold->log->n;
+        else if (s->hold->log->kind != SNIB_KIND_LATCH)
+                s->depth++;
+}
+
 void sim_app_answered(struct sim *w, struct sim_client *c, struct snib__call *call)
 {
         struct sim_owner *o = call->owner_data;
+        struct sim_stake *s = &o->stake[o->side];
         static const char *const kinds[] = {"", "acquire", "release", "renew"};
 
         sim_trace(w, c->index, "answer", call->result, "%s #%d: %d", kinds[call->kind],
-                  o->hold ? o->hold->log->number : 0, call->result);
+                  s->hold ? s->hold->log->number : 0, call->result);
         if (!o->calling || call != &o->call) {
                 sim_fail(w, SIM_UNSAFE, "once", "client %d: a call is answered that was answered before", c->index);
                 return;
         }
         o->calling = false;
-        sim_check_answer(w, c, call, o->hold);
-        if (call->kind == SNIB__CALL_ACQUIRE && call->result == 1) {
-                o->depth++;
-                w->acquired++;
-        }
-        if (o->depth == 0)
-                o->hold = NULL;
-        act_in(w, o, o->depth ? w->options.hold : w->options.think);
-}
-
-void sim_app_answered_ask(struct sim *w, struct sim_client *c, struct snib__ask *ask)
-{
-        struct sim_ask *a = snib__container(ask, struct sim_ask, ask);
-
-        sim_trace(w, c->index, "answer", ask->result, "ask: %d", ask->result);
-        if (!a->used)
-                sim_fail(w, SIM_UNSAFE, "once", "client %d: a question is answered that was answered before", c->index);
-        a->used = false;
+        sim_check_answer(w, c, call, s->hold);
+        if (call->kind == SNIB__CALL_ACQUIRE && call->result == 1)
+                granted(w, o, call);
+        if (s->depth == 0)
+                s->hold = NULL;
+        sim_act_in(w, o, holds_any(o) ? w->options.hold : w->options.think);
 }
 
 void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold)
@@ -256,44 +379,60 @@ void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold)
                 sim_fail(w, SIM_UNSAFE, "S7", "client %d: the loss of #%d is told twice", c->index, h->log->number);
         for (int i = 0; i < w->options.owners; i++) {
                 struct sim_owner *o = &c->owners[i];
+                bool mine =
+                    (o->stake[0].hold == h && o->stake[0].depth) || (o->stake[1].hold == h && o->stake[1].depth);
 
-                if (o->hold == h && o->depth > 0 && !o->calling)
-                        act_in(w, o, w->options.lateness);
+                if (mine && !o->calling)
+                        sim_act_in(w, o, w->options.lateness);
         }
 }
 
-void sim_app_wake(struct sim *w, struct sim_client *c)
+void sim_app_quiet(struct sim *w, struct sim_client *c)
 {
-        for (int i = 0; i < w->options.owners; i++)
-                act_in(w, &c->owners[i], w->options.think);
+        for (int i = 0; i < w->options.owners; i++) {
+                struct sim_owner *o = &c->owners[i];
+                const struct sim_hold *h = o->stake[o->side].hold;
+                bool for_ever = o->calling && o->call.kind == SNIB__CALL_ACQUIRE && h &&
+                                (h->log->observer || h->log->kind >= SNIB_KIND_SEMAPHORE);
+
+                if (for_ever || w->options.scripted)
+                        sim_act_in(w, o, w->options.think);
+        }
 }
 
-static bool possible(const struct sim_owner *o, const char *verb)
+/* ---- scripts ---- */
+
+static int side_of(const struct sim_owner *o, const char *verb)
 {
-        if (strcmp(verb, "cancel") == 0)
-                return o->calling;
-        if (strcmp(verb, "release") == 0 || strcmp(verb, "renew") == 0)
-                return !o->calling && o->depth > 0;
-        return !o->calling;
+        return strcmp(verb, "read") == 0 || (strcmp(verb, "release") == 0 && !o->stake[0].depth);
 }
 
-bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb)
+static bool do_call(struct sim *w, struct sim_client *c, struct sim_owner *o, const char *verb)
+{
+        int side = side_of(o, verb);
+
+        if (strcmp(verb, "acquire") == 0 || strcmp(verb, "read") == 0 || strcmp(verb, "write") == 0)
+                sim_acquire(w, c, o, side, false);
+        else if (strcmp(verb, "observe") == 0)
+                sim_acquire(w, c, o, 0, true);
+        else if (strcmp(verb, "release") == 0 && o->stake[side].depth)
+                release(w, c, o, side);
+        else if (strcmp(verb, "renew") == 0 && o->stake[some_side(w, o)].depth)
+                renew(w, c, o, some_side(w, o));
+        else
+                return false;
+        return true;
+}
+
+bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb, int n)
 {
         struct sim_owner *o = &c->owners[owner];
 
-        if (!c->running || !possible(o, verb))
+        if (!c->running)
                 return false;
-        if (strcmp(verb, "acquire") == 0)
-                acquire(w, c, o);
-        else if (strcmp(verb, "release") == 0)
-                release(w, c, o);
-        else if (strcmp(verb, "renew") == 0)
-                renew(w, c, o);
-        else if (strcmp(verb, "cancel") == 0)
+        if (strcmp(verb, "cancel") == 0 && o->calling)
                 choose(w, c, o);
-        else if (strcmp(verb, "force") == 0 || strcmp(verb, "query") == 0)
-                ask(w, c, o, verb[0] == 'f' ? SNIB__FORCE : SNIB__QUERY);
-        else
+        else if (o->calling || (!do_call(w, c, o, verb) && !sim_ask_for(w, c, o, verb, n)))
                 return false;
         sim_client_pump(w, c);
         sim_client_schedule(w, c);

@@ -14,9 +14,8 @@
 #include "base/error.h"
 #include "engine/redis/redis.h"
 #include "engine/redis/transport.h"
-#include "fakeredis/internal.h"
+#include "keys.h"
 #include "scripts.h"
-#include "sim.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,50 +76,13 @@ static int64_t wall_us(struct sim *w)
         return WALL_START + (w->now + w->now / 1000000 * w->server_ppm) / 1000 + wires_of(w)->wall_offset_us;
 }
 
-static struct bytes bytes_of(const char *text)
-{
-        return (struct bytes){.at = (char *)text, .length = strlen(text)};
-}
-
-static void look_at(struct sim *w, int name)
-{
-        struct wires *s = wires_of(w);
-        struct bytes key = bytes_of(w->names[name]), counter;
-        struct key *k = data_find(s->redis, 0, &key), *token;
-        struct sim_truth *t = &s->truth[name];
-        struct sim_log *log;
-        char text[64];
-
-        memset(t, 0, sizeof(*t));
-        if (!k)
-                return;
-        if (k->type != TYPE_HASH || k->count != 1 || k->expires_ms < 0) {
-                sim_fail(w, SIM_UNSAFE, "model", "%s is not a hash of one field with a time to live", w->names[name]);
-                return;
-        }
-        t->held = true;
-        t->expires_ms = k->expires_ms;
-        snprintf(t->id.text, sizeof(t->id.text), "%.*s", (int)k->fields[0].name.length, k->fields[0].name.at);
-        log = sim_log_of(w, &t->id);
-        snprintf(text, sizeof(text), "redisson_lock_token:{%s}", w->names[name]);
-        counter = bytes_of(text);
-        token = log && log->fenced ? data_find(s->redis, 0, &counter) : NULL;
-        if (token && token->type == TYPE_STRING)
-                t->token = strtoll(token->string.at, NULL, 10);
-}
-
 /* The checks see every state between two commands. */
 static void look(struct sim *w, int actor)
 {
-        for (int i = 0; i < w->options.names; i++) {
-                struct sim_truth *t = &wires_of(w)->truth[i], before = *t;
+        struct wires *s = wires_of(w);
 
-                look_at(w, i);
-                if (t->held != before.held || t->expires_ms != before.expires_ms)
-                        sim_trace(w, -1, "server", t->expires_ms, "%s is held by %s, token %lld, until %lld",
-                                  w->names[i], t->held ? t->id.text + 36 : "nobody", (long long)t->token,
-                                  (long long)t->expires_ms);
-        }
+        for (int i = 0; i < w->options.names; i++)
+                sim_keys_look(w, s->redis, i, &s->truth[i]);
         sim_check_server(w, actor);
 }
 
@@ -379,8 +341,7 @@ static void wire_close(struct snib__redis_conn *c)
 
         c->closed = true;
         if (c->role == SNIB__REDIS_SUBSCRIPTIONS)
-                for (int i = 0; i < SIM_NAMES; i++)
-                        w->clients[c->client].watching_at[i] = SNIB__NEVER;
+                sim_client_deaf(&w->clients[c->client]);
         sim_not(w, &c->drained);
         sim_not(w, &c->end);
         if (!c->mute_up)
@@ -474,8 +435,7 @@ static void cut_conn(struct sim *w, struct snib__redis_conn *c, bool told, bool 
         c->mute_up = c->mute_down = true;
         sim_at(w, &c->hang_up, all ? w->now : snib__max(c->last_up + late, w->now) + 1);
         if (c->role == SNIB__REDIS_SUBSCRIPTIONS)
-                for (int i = 0; i < SIM_NAMES; i++)
-                        w->clients[c->client].watching_at[i] = SNIB__NEVER;
+                sim_client_deaf(&w->clients[c->client]);
         if (told && !c->closed)
                 sim_at(w, &c->end, snib__max(c->last_down, w->now) + 1 + sim_delay(w));
 }
@@ -557,7 +517,8 @@ static void bytes_restart(struct sim *w, bool keep_data, snib__ns down)
         fakeredis_restart(s->redis, keep_data);
         if (keep_data)
                 return;
-        memset(s->truth, 0, sizeof(s->truth));
+        for (int i = 0; i < w->options.names; i++)
+                sim_keys_look(w, s->redis, i, &s->truth[i]);
         sim_check_data_lost(w);
 }
 
@@ -572,6 +533,9 @@ static void bytes_step(struct sim *w, snib__ns by)
         if (by > 0)
                 sim_check_leases_cut(w);
         s->wall_offset_us += by / 1000;
+        for (int i = 0; i < w->options.names; i++)
+                sim_keys_look(w, s->redis, i, &s->truth[i]);
+        sim_check_clock(w);
         if (by < 0) {
                 w->stepped_back = true;
                 w->back += -by;
@@ -579,22 +543,13 @@ static void bytes_step(struct sim *w, snib__ns by)
         }
 }
 
-static void bytes_truth(struct sim *w, int name, struct sim_truth *ret)
+static const struct sim_truth *bytes_truth(struct sim *w, int name)
 {
-        *ret = wires_of(w)->truth[name];
-        if (ret->held && wall_us(w) / 1000 > ret->expires_ms)
-                memset(ret, 0, sizeof(*ret));
-}
-
-static void bytes_queue(struct sim *w, int name, void (*each)(struct sim *w, const struct snib__id *id))
-{
-        (void)w;
-        (void)name;
-        (void)each;
+        return &wires_of(w)->truth[name];
 }
 
 /* A key is there during the whole of its last millisecond. */
-static snib__ns bytes_expiry(struct sim *w, int64_t expires_ms)
+snib__ns sim_bytes_ends(struct sim *w, int64_t expires_ms)
 {
         const struct sim_client server = {.ppm = w->server_ppm};
         int64_t us = (expires_ms + 1) * 1000 - WALL_START - wires_of(w)->wall_offset_us;
@@ -611,6 +566,4 @@ const struct sim_store_ops sim_bytes = {.start = bytes_start,
                                         .vanish = bytes_vanish,
                                         .restart = bytes_restart,
                                         .step = bytes_step,
-                                        .truth = bytes_truth,
-                                        .queue = bytes_queue,
-                                        .expiry = bytes_expiry};
+                                        .truth = bytes_truth};

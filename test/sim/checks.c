@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The invariants of reliability: what clients believe against what the server has, after every event; what should have
- * happened by now, before every event of the settled phase; what is left at the end. Names are those of
- * doc/design/sim.md.
+ * The invariants of holding: what clients believe against what the server has, after every event. Numbers are in
+ * numbers.c, what should have happened by now in progress.c. Names are those of doc/design/sim.md.
  *
  * Weakened precisely where a mode promises nothing: a hold that ended because the server lost its data, or because its
  * lease clock stepped, or by force, may be believed in until its owner hears of it (S2);
@@ -14,14 +13,11 @@
 #include "sim.h"
 #include <snib/error.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The safety net's longest sleep with its jitter; core/internal.h: SNIB__POLL_MAX. */
-#define CLOCK_TOKENS(w) ((w)->options.store == SIM_BYTES) /* without fencing the token is the time of the acquire */
-#define POLL_MAX (SNIB__S + SNIB__S / 16)
-
-struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name)
+struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name, int kind)
 {
         struct sim_log *log = sim_alloc(w, sizeof(*log));
 
@@ -29,6 +25,8 @@ struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name)
         log->client = c->index;
         log->incarnation = c->incarnation;
         log->name = name;
+        log->kind = kind;
+        log->n = 1;
         w->logs[w->log_count++] = log;
         return log;
 }
@@ -48,6 +46,23 @@ bool sim_log_alive(const struct sim *w, const struct sim_log *log)
         return c->alive && c->incarnation == log->incarnation;
 }
 
+bool sim_seat_lives(const struct sim *w, const struct sim_seat *s)
+{
+        return s->ends > w->now;
+}
+
+/* Whether the token of such a hold is the time of the acquire. */
+static bool clock_token(const struct sim *w, int kind)
+{
+        return w->options.store == SIM_BYTES && kind != SNIB_KIND_FENCED && kind != SNIB_KIND_ELECTION;
+}
+
+/* The invariant that says "at most one", and that tokens rise. */
+static const char *one(const struct sim_log *log, const char *otherwise)
+{
+        return log->kind == SNIB_KIND_ELECTION ? "S12" : otherwise;
+}
+
 /* ---- the server ---- */
 
 /* No promise covers this hold any more, until its client hears of it. */
@@ -57,15 +72,12 @@ static void excuse(const struct sim *w, struct sim_log *log)
         log->stale_at = w->now;
 }
 
-static void hold_ended(struct sim *w, int actor, struct sim_seen *seen)
+static void seat_ended(struct sim *w, int actor, const struct sim_seat *s)
 {
-        struct sim_log *log = sim_log_of(w, &seen->truth.id);
-        snib__ns expiry = w->store->expiry(w, seen->truth.expires_ms);
+        struct sim_log *log = s->log;
 
-        log->ended = true;
-        seen->free_since = snib__min(w->now, expiry);
-        seen->free_by_expiry = expiry <= w->now;
-        if (expiry <= w->now)
+        log->ended = --log->live == 0;
+        if (!sim_seat_lives(w, s))
                 return;
         if (actor == log->client && log->release_sent)
                 log->ended_by_release = w->clients[actor].forces == 0; /* else it may have been its own force */
@@ -76,116 +88,241 @@ static void hold_ended(struct sim *w, int actor, struct sim_seen *seen)
                          actor);
 }
 
-static void hold_began(struct sim *w, struct sim_seen *seen, const struct sim_truth *t)
+static void seat_began(struct sim *w, struct sim_seen *seen, const struct sim_seat *s)
 {
-        struct sim_log *log = sim_log_of(w, &t->id);
+        struct sim_log *log = s->log;
 
-        if (!log) {
-                sim_fail(w, SIM_UNSAFE, "S4", "the server installed a hold that nobody asked for: %s", t->id.text);
+        if (log->live++ > 0)
                 return;
-        }
-        seen->held_since = w->now;
         log->installed = true;
-        log->token = t->token;
-        if (t->token && t->token <= seen->last_token)
-                sim_fail(w, SIM_UNSAFE, "S3", "#%d got token %lld after %lld", log->number, (long long)t->token,
-                         (long long)seen->last_token);
-        if (t->token)
-                seen->last_token = t->token;
+        log->token = s->token;
+        if (s->token && s->token <= seen->last_token)
+                sim_fail(w, SIM_UNSAFE, one(log, "S3"), "#%d got token %lld after %lld", log->number,
+                         (long long)s->token, (long long)seen->last_token);
+        if (s->token)
+                seen->last_token = s->token;
 }
 
-static void hold_went_on(struct sim *w, int actor, const struct sim_seen *seen, const struct sim_truth *t)
+static void seat_went_on(struct sim *w, int actor, const struct sim_seat *before, const struct sim_seat *s)
 {
-        struct sim_log *log = sim_log_of(w, &t->id);
-
-        if (t->expires_ms == seen->truth.expires_ms)
-                return;
-        if (actor != log->client)
-                sim_fail(w, SIM_UNSAFE, "S5", "the lease of #%d of client %d was changed by client %d", log->number,
-                         log->client, actor);
+        if (s->expires_ms != before->expires_ms && actor != s->log->client)
+                sim_fail(w, SIM_UNSAFE, "S5", "the lease of #%d of client %d was changed by client %d", s->log->number,
+                         s->log->client, actor);
 }
 
-static bool same_hold(const struct sim_truth *a, const struct sim_truth *b)
+static const struct sim_seat *find(const struct sim_seat *in, int count, const struct sim_seat *s)
 {
-        return a->held && b->held && snib__id_equal(&a->id, &b->id) && a->token == b->token;
+        for (int i = 0; i < count; i++)
+                if (in[i].log == s->log && in[i].index == s->index && in[i].token == s->token)
+                        return &in[i];
+        return NULL;
+}
+
+static bool same_owner(const struct sim_log *a, const struct sim_log *b)
+{
+        return a->client == b->client && a->incarnation == b->incarnation && a->owner == b->owner;
+}
+
+/* Whether these two may hold at the same time. */
+static bool together(const struct sim_log *a, const struct sim_log *b)
+{
+        if (a->kind == SNIB_KIND_PERMITS)
+                return true;
+        if (a->kind == SNIB_KIND_READ && b->kind == SNIB_KIND_READ)
+                return true;
+        return same_owner(a, b) && a->kind + b->kind == SNIB_KIND_READ + SNIB_KIND_WRITE;
+}
+
+/* Those who live hold at the same time; `began`: some of them did just now. */
+static void check_together(struct sim *w, const struct sim_seen *seen, const struct sim_truth *t, bool began)
+{
+        for (int i = 0; i < seen->seats; i++) {
+                const struct sim_log *a = seen->seat[i].log;
+
+                for (int k = 0; k < i && a->kind != SNIB_KIND_PERMITS; k++)
+                        if (!together(a, seen->seat[k].log))
+                                sim_fail(w, SIM_UNSAFE, a->kind >= SNIB_KIND_READ ? "S10" : one(a, "S1"),
+                                         "#%d and #%d hold at the same time", seen->seat[k].log->number, a->number);
+                if (a->kind == SNIB_KIND_PERMITS && began && a->live != a->n && !a->stale &&
+                    !find(seen->seat, i, &seen->seat[i]) && !a->release_sent && w->clients[a->client].forces == 0)
+                        sim_fail(w, SIM_UNSAFE, "S8", "#%d asked for %d permits and has %d", a->number, a->n, a->live);
+        }
+        if (began && t->exists && seen->seats && seen->seat[0].log->kind == SNIB_KIND_PERMITS && seen->seats > t->limit)
+                sim_fail(w, SIM_UNSAFE, "S8", "%d permits are out, and there are %lld", seen->seats,
+                         (long long)t->limit);
+}
+
+/* Takes over who holds now. True: some ended by time, which nobody announced. */
+static bool compare(struct sim *w, int actor, struct sim_seen *seen, const struct sim_truth *t)
+{
+        struct sim_seat now[SIM_SEATS];
+        bool by_time = false, began = false;
+        int count = 0;
+
+        for (int i = 0; i < t->seats; i++)
+                if (sim_seat_lives(w, &t->seat[i]))
+                        now[count++] = t->seat[i];
+        for (int i = 0; i < seen->seats; i++) {
+                const struct sim_seat *s = find(now, count, &seen->seat[i]);
+
+                by_time |= !s && !sim_seat_lives(w, &seen->seat[i]);
+                if (s)
+                        seat_went_on(w, actor, &seen->seat[i], s);
+                else
+                        seat_ended(w, actor, &seen->seat[i]);
+        }
+        for (int i = 0; i < count; i++) {
+                if (find(seen->seat, seen->seats, &now[i]))
+                        continue;
+                seat_began(w, seen, &now[i]);
+                began = true;
+        }
+        memcpy(seen->seat, now, (size_t)count * sizeof(now[0]));
+        seen->seats = count;
+        check_together(w, seen, t, began);
+        return by_time;
+}
+
+/* When time alone changes something next. */
+static snib__ns next_end(const struct sim *w, const struct sim_truth *t)
+{
+        snib__ns next = SNIB__NEVER;
+
+        for (int i = 0; i < t->seats; i++)
+                if (t->seat[i].ends > w->now)
+                        next = snib__min(next, t->seat[i].ends);
+        for (int i = 0; i < t->places; i++)
+                if (t->place[i].ends > w->now)
+                        next = snib__min(next, t->place[i].ends);
+        return next;
+}
+
+static void open_all(struct sim *w, int name, bool unsaid)
+{
+        for (int i = 0; i < w->options.clients; i++) {
+                struct sim_client *c = &w->clients[i];
+
+                if (!c->alive)
+                        continue;
+                snib__list_each (it, &c->core.holds) {
+                        struct snib__hold *hold = snib__container(it, struct snib__hold, all);
+                        struct sim_hold *h = snib__container(hold, struct sim_hold, hold);
+
+                        if (h->name == name && (hold->state == SNIB__ASKING || hold->state == SNIB__WAITING))
+                                sim_check_open(w, h, unsaid);
+                }
+        }
 }
 
 void sim_check_server(struct sim *w, int actor)
 {
         for (int i = 0; i < w->options.names; i++) {
                 struct sim_seen *seen = &w->seen[i];
-                struct sim_truth t;
+                const struct sim_truth *t = w->store->truth(w, i);
+                bool unsaid = actor < 0 || t->edition == seen->edition;
 
-                w->store->truth(w, i, &t);
-                if (seen->truth.held && w->store->expiry(w, seen->truth.expires_ms) <= w->now) {
-                        hold_ended(w, actor, seen);
-                        seen->truth.held = false;
-                }
-                if (same_hold(&seen->truth, &t)) {
-                        hold_went_on(w, actor, seen, &t);
-                } else {
-                        if (seen->truth.held)
-                                hold_ended(w, actor, seen);
-                        if (t.held)
-                                hold_began(w, seen, &t);
-                }
-                seen->truth = t;
+                if (t->edition == seen->edition && w->now < seen->next_end)
+                        continue;
+                if (t->edition != seen->edition)
+                        sim_check_order(w, i, seen, t);
+                unsaid |= compare(w, actor, seen, t);
+                memcpy(seen->place, t->place, (size_t)t->places * sizeof(t->place[0]));
+                seen->places = t->places;
+                if (t->edition != seen->edition)
+                        sim_check_number(w, i, actor, t);
+                seen->edition = t->edition;
+                seen->next_end = next_end(w, t);
+                open_all(w, i, unsaid);
         }
 }
 
 void sim_check_data_lost(struct sim *w)
 {
-        for (int i = 0; i < SIM_NAMES; i++) {
+        for (int i = 0; i < w->options.names; i++) {
                 struct sim_seen *seen = &w->seen[i];
 
-                if (seen->truth.held) {
-                        struct sim_log *log = sim_log_of(w, &seen->truth.id);
-
-                        log->ended = true;
-                        excuse(w, log);
+                for (int k = 0; k < seen->seats; k++) {
+                        seen->seat[k].log->ended = true;
+                        seen->seat[k].log->live = 0;
+                        excuse(w, seen->seat[k].log);
                 }
-                seen->truth.held = false;
-                seen->free_since = w->now;
+                seen->seats = 0;
         }
+        for (int i = 0; i < w->log_count; i++)
+                if (w->logs[i]->kind == SNIB_KIND_REGISTER)
+                        excuse(w, w->logs[i]); /* that it was executed is forgotten */
         w->data_lost = true;
         sim_check_tokens(w);
+        sim_check_server(w, -1);
 }
 
 void sim_check_leases_cut(struct sim *w)
 {
-        for (int i = 0; i < SIM_NAMES; i++)
-                if (w->seen[i].truth.held)
-                        excuse(w, sim_log_of(w, &w->seen[i].truth.id));
+        for (int i = 0; i < w->options.names; i++)
+                for (int k = 0; k < w->seen[i].seats; k++)
+                        excuse(w, w->seen[i].seat[k].log);
+}
+
+void sim_check_clock(struct sim *w)
+{
+        for (int i = 0; i < w->options.names; i++) {
+                struct sim_seen *seen = &w->seen[i];
+                const struct sim_truth *t = w->store->truth(w, i);
+
+                for (int k = 0; k < seen->seats; k++) {
+                        const struct sim_seat *s = find(t->seat, t->seats, &seen->seat[k]);
+
+                        if (s)
+                                seen->seat[k] = *s;
+                }
+        }
+        sim_check_server(w, -1);
 }
 
 void sim_check_tokens(struct sim *w)
 {
-        for (int i = 0; i < SIM_NAMES; i++) {
+        for (int i = 0; i < w->options.names; i++) {
                 struct sim_seen *seen = &w->seen[i];
 
                 if (w->data_lost && w->stepped_back)
                         seen->last_token = seen->written_token = 0;
-                else if (seen->written_token && w->stepped_back && CLOCK_TOKENS(w) &&
-                         !w->logs[seen->written_by]->fenced)
+                else if (seen->written_token && w->stepped_back && clock_token(w, w->logs[seen->written_by]->kind))
                         seen->written_token = 0;
         }
 }
 
 /* ---- the client ---- */
 
+/* What may end what others hold, or sets a number whatever it was. */
+static void check_ask(struct sim *w, struct sim_client *c, const struct snib__effect *e)
+{
+        struct sim_ask *a = snib__container(e->ask, struct sim_ask, ask);
+        enum snib__verb verb = e->op.verb;
+
+        c->forces +=
+            verb == SNIB__FORCE || verb == SNIB__RELEASE || (verb == SNIB__DELETE && e->op.kind == SNIB_KIND_PERMITS);
+        c->resets += verb == SNIB__RESIZE || verb == SNIB__DRAIN;
+        c->deletes += verb == SNIB__DELETE;
+        if (a->log && verb == SNIB__ADD && !a->log->account)
+                sim_account_open(w, a->log, e->op.n);
+}
+
 void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__effect *e)
 {
         struct sim_hold *h = e->hold ? snib__container(e->hold, struct sim_hold, hold) : NULL;
 
-        if (h)
-                h->log->sent_at = w->now;
-        if (e->op.verb == SNIB__FORCE)
-                c->forces++;
-        if (h && e->op.verb == SNIB__RELEASE)
+        if (!h) {
+                check_ask(w, c, e);
+                return;
+        }
+        h->log->sent_at = w->now;
+        if (e->op.kind == SNIB_KIND_SEMAPHORE && e->op.verb == SNIB__ACQUIRE && !h->log->account)
+                sim_account_open(w, h->log, -e->op.n);
+        if (e->op.verb == SNIB__RELEASE)
                 h->log->release_sent = true;
-        if (h && e->op.verb == SNIB__RENEW && e->hold->state != SNIB__HELD)
+        if (e->op.verb == SNIB__RENEW && e->hold->state != SNIB__HELD)
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d, which it does not hold", c->index, h->log->number);
-        if (h && e->op.verb == SNIB__RENEW && h->log->release_sent)
+        if (e->op.verb == SNIB__RENEW && h->log->release_sent)
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d after releasing it", c->index, h->log->number);
 }
 
@@ -216,9 +353,18 @@ void sim_check_answer(struct sim *w, struct sim_client *c, const struct snib__ca
                 check_released(w, call, h->log);
         if (call->kind != SNIB__CALL_ACQUIRE || call->result != 1)
                 return;
+        if (h->log->account)
+                sim_account_close(w, h->log, true);
         /* The pause between the answer and the caller: F8. */
         if (atomic_load(&h->hold.valid_until) <= sim_local(w, c) && h->hold.state == SNIB__HELD)
                 sim_fail(w, SIM_UNSAFE, "S2", "client %d is given #%d, whose time is over", c->index, h->log->number);
+}
+
+void sim_check_forgotten(struct sim *w, struct sim_hold *h)
+{
+        h->log->freed_at = w->now;
+        if (h->log->account == SIM_OPEN)
+                sim_account_close(w, h->log, false); /* never taken, or given back */
 }
 
 /* ---- beliefs ---- */
@@ -229,15 +375,16 @@ static void write_to_resource(struct sim *w, struct sim_hold *h)
         int64_t token = h->hold.token;
         bool excused = h->log->stale;
 
-        if ((excused && w->data_lost && w->stepped_back) ||
-            (h->hold.kind != SNIB_KIND_FENCED && w->stepped_back && CLOCK_TOKENS(w)))
+        if (h->log->kind == SNIB_KIND_READ || h->log->kind == SNIB_KIND_PERMITS)
+                return;
+        if ((excused && w->data_lost && w->stepped_back) || (w->stepped_back && clock_token(w, h->log->kind)))
                 return;
         if (token == seen->written_token && seen->written_by != h->log->number)
-                sim_fail(w, SIM_UNSAFE, "S1", "#%d and #%d share token %lld", seen->written_by, h->log->number,
-                         (long long)token);
+                sim_fail(w, SIM_UNSAFE, one(h->log, "S1"), "#%d and #%d share token %lld", seen->written_by,
+                         h->log->number, (long long)token);
         if (token < seen->written_token && !excused)
-                sim_fail(w, SIM_UNSAFE, "S1", "#%d writes with token %lld after #%d wrote with %lld", h->log->number,
-                         (long long)token, seen->written_by, (long long)seen->written_token);
+                sim_fail(w, SIM_UNSAFE, one(h->log, "S1"), "#%d writes with token %lld after #%d wrote with %lld",
+                         h->log->number, (long long)token, seen->written_by, (long long)seen->written_token);
         if (token > seen->written_token) {
                 seen->written_token = token;
                 seen->written_by = h->log->number;
@@ -246,20 +393,26 @@ static void write_to_resource(struct sim *w, struct sim_hold *h)
 
 static void check_belief(struct sim *w, struct sim_client *c, struct sim_hold *h, snib__ns until)
 {
-        struct sim_truth t;
+        const struct sim_truth *t = w->store->truth(w, h->name);
+        snib__ns ends = SNIB__NEVER;
+        int seats = 0;
 
         if (c->running)
                 write_to_resource(w, h);
         if (h->log->stale)
                 return;
-        w->store->truth(w, h->name, &t);
-        if (!t.held || !snib__id_equal(&t.id, &h->hold.id))
-                sim_fail(w, SIM_UNSAFE, "S2", "client %d believes it holds %s by #%d, the server has %s", c->index,
-                         w->names[h->name], h->log->number, t.held ? t.id.text : "nobody");
-        else if (sim_world_time(c, until) > w->store->expiry(w, t.expires_ms))
+        for (int i = 0; i < t->seats; i++) {
+                if (t->seat[i].log != h->log || !sim_seat_lives(w, &t->seat[i]))
+                        continue;
+                seats++;
+                ends = snib__min(ends, t->seat[i].ends);
+        }
+        if (seats < (h->log->kind == SNIB_KIND_PERMITS ? h->log->n : 1))
+                sim_fail(w, SIM_UNSAFE, "S2", "client %d believes it holds %s by #%d, the server has %d of it",
+                         c->index, w->names[h->name], h->log->number, seats);
+        else if (sim_world_time(c, until) > ends)
                 sim_fail(w, SIM_UNSAFE, "S2", "client %d will believe in #%d for %lld us longer than the server",
-                         c->index, h->log->number,
-                         (long long)(sim_world_time(c, until) - w->store->expiry(w, t.expires_ms)) / 1000);
+                         c->index, h->log->number, (long long)(sim_world_time(c, until) - ends) / 1000);
 }
 
 void sim_check_beliefs(struct sim *w)
@@ -280,106 +433,5 @@ void sim_check_beliefs(struct sim *w)
                                  now - hold->deadline > 2 * w->options.lateness + SNIB__MS)
                                 sim_fail(w, SIM_UNSAFE, "S7", "client %d does not notice the end of a hold", c->index);
                 }
-        }
-}
-
-/* ---- progress ---- */
-
-/* Since when this waiter could have heard of what happens to its name; SNIB__NEVER: it could not. */
-static snib__ns attentive_since(const struct sim *w, const struct sim_client *c, const struct sim_hold *h)
-{
-        snib__ns since = snib__max(snib__max(c->linked_at, c->running_at), snib__max(h->since, w->settled_at));
-
-        if (c->ops->traits & SNIB__TRAIT_WATCH)
-                since = snib__max(since, c->watching_at[h->name]);
-        return since;
-}
-
-static void check_waiter(struct sim *w, const struct sim_client *c, const struct sim_hold *h)
-{
-        const struct sim_seen *seen = &w->seen[h->name];
-        snib__ns trips = 6 * sim_delay_calm(w) + 6 * w->options.lateness + SNIB__MS;
-        snib__ns since = attentive_since(w, c, h);
-
-        if (since == SNIB__NEVER)
-                return;
-        if (seen->truth.held) {
-                /* It may be this one's turn, and it does not know. */
-                if (h->hold.state == SNIB__WAITING && snib__id_equal(&seen->truth.id, &h->hold.id) &&
-                    w->now - snib__max(since, seen->held_since) > trips)
-                        sim_fail(w, SIM_UNSAFE, "L1", "#%d of client %d holds %s for %lld us and does not know",
-                                 h->log->number, c->index, w->names[h->name],
-                                 (long long)(w->now - snib__max(since, seen->held_since)) / 1000);
-                return;
-        }
-        since = snib__max(since, seen->free_since);
-        if (!seen->free_by_expiry && w->now - since > trips)
-                sim_fail(w, SIM_UNSAFE, "L1", "%s is free for %lld us, and #%d of client %d waits", w->names[h->name],
-                         (long long)(w->now - since) / 1000, h->log->number, c->index);
-        if (w->now - since > POLL_MAX + POLL_MAX / 100 + trips)
-                sim_fail(w, SIM_UNSAFE, "L2", "the lease on %s is over for %lld ms, and #%d of client %d waits",
-                         w->names[h->name], (long long)((w->now - since) / SNIB__MS), h->log->number, c->index);
-}
-
-static void check_known(struct sim *w, const struct snib__id *id)
-{
-        struct sim_log *log = sim_log_of(w, id);
-        snib__ns trips = 6 * sim_delay_calm(w) + 6 * w->options.lateness + SNIB__MS;
-
-        if (!log || !log->freed_at || !sim_log_alive(w, log) || w->clients[log->client].closing)
-                return;
-        if (w->now - snib__max(log->freed_at, w->settled_at) > trips)
-                sim_fail(w, SIM_UNSAFE, "S4", "#%d of client %d is on the server, and its client has forgotten it",
-                         log->number, log->client);
-}
-
-void sim_check_progress(struct sim *w)
-{
-        sim_check_server(w, -1);
-        for (int i = 0; i < w->options.names; i++) {
-                if (w->seen[i].truth.held)
-                        check_known(w, &w->seen[i].truth.id);
-                w->store->queue(w, i, check_known);
-        }
-        for (int i = 0; i < w->options.clients; i++) {
-                struct sim_client *c = &w->clients[i];
-
-                if (!c->alive || !c->running || c->closing)
-                        continue;
-                snib__list_each (it, &c->core.holds) {
-                        struct snib__hold *hold = snib__container(it, struct snib__hold, all);
-
-                        if (hold->state == SNIB__ASKING || hold->state == SNIB__WAITING)
-                                check_waiter(w, c, snib__container(hold, struct sim_hold, hold));
-                }
-                for (int k = 0; k < w->options.owners; k++)
-                        if (c->owners[k].calling && sim_local(w, c) > c->owners[k].call_limit)
-                                sim_fail(w, SIM_STUCK, "L5", "client %d: a call is not answered in time", i);
-        }
-}
-
-/* ---- the end ---- */
-
-static void nobody_queues(struct sim *w, const struct snib__id *id)
-{
-        struct sim_log *log = sim_log_of(w, id);
-
-        if (!log || sim_log_alive(w, log) || w->phase.run == NULL)
-                sim_fail(w, SIM_UNSAFE, "S4", "%s still waits on the server", id->text);
-}
-
-void sim_check_left(struct sim *w, bool of_anybody)
-{
-        sim_check_server(w, -1);
-        for (int i = 0; i < w->options.names; i++) {
-                const struct sim_truth *t = &w->seen[i].truth;
-
-                if (t->held && (of_anybody || sim_log_alive(w, sim_log_of(w, &t->id))))
-                        sim_fail(w, SIM_UNSAFE, "S4", "%s is held on the server by %s, and all is released",
-                                 w->names[i], t->id.text);
-                w->store->queue(w, i, nobody_queues);
-                for (int k = 0; k < w->options.clients; k++)
-                        if (w->clients[k].alive && w->clients[k].watches[i])
-                                sim_fail(w, SIM_UNSAFE, "R1", "client %d still watches %s", k, w->names[i]);
         }
 }

@@ -32,7 +32,8 @@ snib__ns sim_world_time(const struct sim_client *c, snib__ns local)
 
 static void submit(struct sim *w, struct sim_client *c, const struct snib__effect *e)
 {
-        static const char *const verbs[] = {"", "acquire", "release", "renew", "query", "force"};
+        static const char *const verbs[] = {"",    "acquire", "release", "renew", "query", "force", "observe",
+                                            "set", "resize",  "add",     "drain", "write", "delete"};
         struct snib__tag tag = {.cookie = e->cookie, .attempt = e->attempt};
         struct sim_hold *h = e->hold ? snib__container(e->hold, struct sim_hold, hold) : NULL;
 
@@ -59,14 +60,12 @@ static void watch(struct sim *w, struct sim_client *c, const struct snib__effect
         else
                 c->ops->unwatch(c->engine, &(struct snib__topic){e->hold->name, e->hold->kind, e->hold->id},
                                 sim_local(w, c));
-        if (c->watches[name] == 0)
-                c->watching_at[name] = SNIB__NEVER;
 }
 
 static void forget(struct sim *w, struct sim_hold *h)
 {
         sim_trace(w, h->log->client, "free", h->log->number, "#%d", h->log->number);
-        h->log->freed_at = w->now;
+        sim_check_forgotten(w, h);
         h->used = false;
 }
 
@@ -132,7 +131,8 @@ static int name_of(const struct sim *w, struct snib__name name)
 
 static void deliver_reply(struct sim *w, struct sim_client *c, const struct snib__note *n, snib__ns now)
 {
-        static const char *const statuses[] = {"", "granted", "busy", "renewed", "gone", "released", "info", "failed"};
+        static const char *const statuses[] = {"",         "granted", "busy",   "renewed", "gone",
+                                               "released", "info",    "failed", "done"};
         enum sim_object what = *(enum sim_object *)n->tag.object;
 
         sim_trace(w, c->index, "reply", n->tag.attempt, "%s attempt %u token %lld error %d", statuses[n->reply.status],
@@ -156,9 +156,26 @@ static void deliver_link(struct sim *w, struct sim_client *c, const struct snib_
         sim_trace(w, c->index, "link", up, "%s", up ? "up" : "down");
         c->linked_at = up ? w->now : SNIB__NEVER;
         if (!up)
-                for (int i = 0; i < SIM_NAMES; i++)
-                        c->watching_at[i] = SNIB__NEVER;
+                sim_client_deaf(c);
         snib__core_link(&c->core, up, n->reply.error, n->reply.engine_code, n->reply.error_text, now);
+}
+
+void sim_client_deaf(struct sim_client *c)
+{
+        for (int i = 0; i < SIM_HOLDS; i++)
+                c->holds[i].watching_at = SNIB__NEVER;
+}
+
+/* The watch of this waiter, or of all of the name, is in effect. */
+static void watching(struct sim *w, struct sim_client *c, int name, const struct snib__id *id)
+{
+        for (int i = 0; i < SIM_HOLDS; i++) {
+                struct sim_hold *h = &c->holds[i];
+
+                if (h->used && h->name == name && h->hold.watched && h->watching_at == SNIB__NEVER &&
+                    (!snib__id_set(id) || snib__id_equal(id, &h->hold.id)))
+                        h->watching_at = w->now;
+        }
 }
 
 static void deliver(struct sim *w, struct sim_client *c, const struct snib__note *n, snib__ns now)
@@ -175,8 +192,7 @@ static void deliver(struct sim *w, struct sim_client *c, const struct snib__note
                 break;
         case SNIB__NOTE_WATCHING:
                 sim_trace(w, c->index, "watching", name, "%d", name);
-                if (name >= 0 && c->watches[name] > 0)
-                        c->watching_at[name] = w->now;
+                watching(w, c, name, &n->id);
                 snib__core_watching(&c->core, n->name, &n->id, now);
                 break;
         case SNIB__NOTE_GRANTED:
@@ -309,7 +325,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         struct snib__core_config config = {.op_timeout = w->options.op_timeout};
         int index = c->index;
         uint32_t incarnation = c->incarnation + 1;
-        int forces = c->forces; /* those of a process that crashed may still arrive */
+        int forces = c->forces, resets = c->resets, deletes = c->deletes; /* of a crashed one they may still arrive */
 
         sim_not(w, &c->wake);
         sim_not(w, &c->resume);
@@ -318,6 +334,8 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         c->index = index;
         c->incarnation = incarnation;
         c->forces = forces;
+        c->resets = resets;
+        c->deletes = deletes;
         c->alive = c->running = true;
         c->wake.run = run_wake;
         c->resume.run = run_resume;
@@ -327,8 +345,6 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         c->linked_at = SNIB__NEVER;
         c->running_at = w->now;
         c->poked = SNIB__NEVER;
-        for (int i = 0; i < SIM_NAMES; i++)
-                c->watching_at[i] = SNIB__NEVER;
         draw_uuid(w, c->uuid);
         sim_trace(w, index, "start", incarnation, "%s, clock %+lld ppm", c->uuid, (long long)c->ppm);
         w->store->open(w, c);
@@ -380,7 +396,8 @@ bool sim_client_idle(const struct sim_client *c)
         if (c->closing || !snib__list_empty(&c->core.holds) || !snib__list_empty(&c->core.asks))
                 return false;
         for (int i = 0; i < SIM_OWNERS; i++)
-                if (c->owners[i].calling || c->owners[i].depth || c->owners[i].ask.used)
+                if (c->owners[i].calling || c->owners[i].stake[0].depth || c->owners[i].stake[1].depth ||
+                    c->owners[i].taken || c->owners[i].ask.used)
                         return false;
         return true;
 }

@@ -61,8 +61,10 @@ static struct {
         snib__ns now;
         struct party party[CLIENTS];
         struct thread thread[HOLDS];
-        struct snib__lock_record record;
+        struct snib__record record;
         struct snib__waiter waiters[QUEUE_MAX];
+        struct snib__holder holders[QUEUE_MAX];
+        struct snib__done dones[QUEUE_MAX];
         enum fault fault;
         int ticks;
         const char *broken;
@@ -158,15 +160,18 @@ static void pump(struct party *p)
 static struct snib__reply serve(const struct letter *l)
 {
         struct snib__clock clock = {.lease_ms = z.now / SNIB__MS, .wall_us = z.now / 1000};
-        struct snib__lock_change change;
+        struct snib__tell tells[QUEUE_MAX];
+        struct snib__change change = {.tell = tells, .tell_room = QUEUE_MAX};
         struct snib__reply reply;
 
-        snib__lock_apply(&z.record, &l->op, clock, &reply, &change);
-        if (snib__lock_check(&z.record))
-                z.broken = snib__lock_check(&z.record);
-        for (int i = 0; i < z.holds; i++)
-                if (z.queues && snib__id_equal(&z.thread[i].hold.id, &change.granted))
-                        put(&z.party[z.thread[i].client].hints, (struct letter){.kind = GRANTED, .id = change.granted});
+        snib__record_apply(&z.record, &l->op, clock, &reply, &change);
+        if (snib__record_check(&z.record))
+                z.broken = snib__record_check(&z.record);
+        for (size_t k = 0; k < change.tells && z.queues; k++)
+                for (int i = 0; i < z.holds; i++)
+                        if (tells[k].kind == SNIB__TELL_GRANTED && snib__id_equal(&z.thread[i].hold.id, &tells[k].id))
+                                put(&z.party[z.thread[i].client].hints,
+                                    (struct letter){.kind = GRANTED, .id = tells[k].id});
         for (int i = 0; i < CLIENTS && !z.queues && reply.status == SNIB__RELEASED; i++)
                 if (z.party[i].subscribed)
                         put(&z.party[i].hints, (struct letter){.kind = CHANGED});
@@ -428,8 +433,8 @@ static uint64_t state(void)
                 mix_post(&p->hints);
         }
         mix((uint64_t)z.record.token);
-        mix((uint64_t)z.record.holder.expires_ms);
-        mix((uint64_t)z.record.holder.id.text[1]);
+        for (size_t i = 0; i < z.record.held; i++)
+                mix((uint64_t)z.record.holder[i].seat.id.text[1] ^ (uint64_t)z.record.holder[i].seat.expires_ms << 8);
         for (size_t i = 0; i < z.record.queued; i++)
                 mix((uint64_t)z.record.queue[i].seat.id.text[1] ^ (uint64_t)z.record.queue[i].seat.expires_ms << 8);
         return hash ? hash : 1;
@@ -440,7 +445,8 @@ static void check(void)
         for (int i = 0; i < z.holds; i++) {
                 const struct snib__hold *h = &z.thread[i].hold;
 
-                if (atomic_load(&h->valid_until) > z.now && !snib__id_equal(&h->id, &z.record.holder.id))
+                if (atomic_load(&h->valid_until) > z.now &&
+                    (z.record.held != 1 || !snib__id_equal(&h->id, &z.record.holder[0].seat.id)))
                         z.broken = "S2: a client believes, and the server has another";
         }
 }
@@ -455,7 +461,7 @@ static void check_end(void)
                         z.broken = "L5: a hold is not done with, and only a timer would help";
                 else if (z.party[i].watches && !z.broken)
                         z.broken = "R1: a watch is left";
-        if (!z.broken && (snib__id_set(&z.record.holder.id) || z.record.queued))
+        if (!z.broken && (z.record.held || z.record.queued))
                 z.broken = "S4: something is left on the server";
 }
 
@@ -468,7 +474,11 @@ static void start(bool queues, int holds)
         z.holds = holds;
         z.now = 1000 * SNIB__S;
         z.record.queue = z.waiters;
-        z.record.room = QUEUE_MAX;
+        z.record.queue_room = QUEUE_MAX;
+        z.record.holder = z.holders;
+        z.record.held_room = QUEUE_MAX;
+        z.record.done = z.dones;
+        z.record.dones_room = QUEUE_MAX;
         for (int i = 0; i < CLIENTS; i++) {
                 snib__core_init(&z.party[i].core, &config);
                 z.party[i].linked = true;

@@ -9,6 +9,7 @@
  *     sim --scenarios FILE...     scripts with their traces as tests; --rewrite FILE... writes the traces
  *     sim --explore               every order of events of a small world
  *     ... --store 0|1|2           with this store in place of the drawn one
+ *     ... --only 0..8             with this under every name (enum sim_subject)
  *     sim --find-bugs N           (sim-seeded) every bug on purpose must be found by the seeds 1..N
  *     sim --bug NAME              (sim-seeded) with this bug switched on
  *
@@ -278,12 +279,17 @@ static bool read_range(const char *text, uint64_t *from, uint64_t *to)
 
 int main(int argc, char **argv)
 {
-        static const struct option options[] = {
-            {"seeds", required_argument, NULL, 's'}, {"replay", required_argument, NULL, 'r'},
-            {"bug", required_argument, NULL, 'b'},   {"find-bugs", required_argument, NULL, 'f'},
-            {"tap", required_argument, NULL, 't'},   {"store", required_argument, NULL, 'S'},
-            {"explore", no_argument, NULL, 'e'},     {"scenarios", no_argument, NULL, 'c'},
-            {"rewrite", no_argument, NULL, 'w'},     {NULL, 0, NULL, 0}};
+        static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+                                                {"replay", required_argument, NULL, 'r'},
+                                                {"bug", required_argument, NULL, 'b'},
+                                                {"find-bugs", required_argument, NULL, 'f'},
+                                                {"tap", required_argument, NULL, 't'},
+                                                {"store", required_argument, NULL, 'S'},
+                                                {"explore", no_argument, NULL, 'e'},
+                                                {"scenarios", no_argument, NULL, 'c'},
+                                                {"rewrite", no_argument, NULL, 'w'},
+                                                {"only", required_argument, NULL, 'o'},
+                                                {NULL, 0, NULL, 0}};
         uint64_t from = 0, to = 0, most = 0;
         const char *bug = NULL, *name = NULL;
         int o, mode = 0;
@@ -292,6 +298,8 @@ int main(int argc, char **argv)
         while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
                 if (o == 'S')
                         sim_only_store = (int)strtol(optarg, NULL, 10) % SIM_STORES;
+                else if (o == 'o')
+                        sim_only_subject = (int)strtol(optarg, NULL, 10) % SIM_SUBJECTS;
                 else if (o == 'b')
                         bug = optarg;
                 else if (o == 't')

@@ -53,6 +53,17 @@ static void draw_faults(struct sim_options *o, struct snib__prng *p)
         o->note_dup_share = share(p, 300);
 }
 
+/* Most seeds have one kind of thing, some two. */
+static enum sim_subject draw_subject(struct snib__prng *p)
+{
+        static const enum sim_subject from[] = {
+            SIM_PLAIN,     SIM_PLAIN,    SIM_PLAIN,    SIM_PLAIN,  SIM_PLAIN, SIM_FAIR,  SIM_FAIR,      SIM_FAIR,
+            SIM_SPIN,      SIM_ELECTION, SIM_ELECTION, SIM_RW,     SIM_RW,    SIM_RW,    SIM_SEMAPHORE, SIM_SEMAPHORE,
+            SIM_SEMAPHORE, SIM_PERMIT,   SIM_PERMIT,   SIM_PERMIT, SIM_LATCH, SIM_LATCH, SIM_REGISTER,  SIM_REGISTER};
+
+        return from[below(p, sizeof(from) / sizeof(from[0]))];
+}
+
 static void draw_application(struct sim_options *o, struct snib__prng *p)
 {
         o->think = PICK(p, 50 * SNIB__MS, 200 * SNIB__MS, SNIB__S);
@@ -69,6 +80,11 @@ static void draw_application(struct sim_options *o, struct snib__prng *p)
         o->force_share = below(p, 3) ? 0 : share(p, 60);
         o->plain_share = share(p, 1000);
         o->share_owner = coin(p);
+        o->read_share = 500 + (int)below(p, 450);
+        o->observe_share = share(p, 600);
+        o->admin_share = share(p, 300);
+        o->delete_share = share(p, 200);
+        o->limit = 1 + (int)below(p, 6);
 }
 
 void sim_options_draw(struct sim_options *ret, uint64_t seed)
@@ -81,6 +97,8 @@ void sim_options_draw(struct sim_options *ret, uint64_t seed)
         o->clients = 2 + (int)below(p, SIM_CLIENTS - 1);
         o->owners = 1 + (int)below(p, SIM_OWNERS);
         o->names = below(p, 4) ? 1 : SIM_NAMES;
+        for (int i = 0; i < o->names; i++)
+                o->subject[i] = draw_subject(p);
         o->lease_min = PICK(p, 300 * SNIB__MS, SNIB__S, 2 * SNIB__S);
         o->lease_max = o->lease_min * (snib__ns)(1 + below(p, 3));
         o->delay_min = PICK(p, 20000, SNIB__MS / 5, SNIB__MS);
@@ -107,9 +125,13 @@ static void print_time(const char *name, snib__ns t)
 void sim_options_print(const struct sim_options *o)
 {
         static const char *const stores[] = {"messages+queue", "messages+watch", "bytes"};
+        static const char *const subjects[] = {"plain",     "fair",    "spin",  "election", "rw",
+                                               "semaphore", "permits", "latch", "register"};
 
         printf("seed %llu: store=%s clients=%d owners=%d names=%d ppm=%d\n", (unsigned long long)o->seed,
                stores[o->store], o->clients, o->owners, o->names, o->ppm);
+        for (int i = 0; i < o->names; i++)
+                printf("  name%d: %s, limit %d\n", i, subjects[o->subject[i]], o->limit);
         print_time("lease_min", o->lease_min);
         print_time("lease_max", o->lease_max);
         print_time("delay_min", o->delay_min);
@@ -133,7 +155,8 @@ void sim_options_print(const struct sim_options *o)
         printf("\n  per mille: tail=%d split=%d loss=%d hostile=%d note_loss=%d note_dup=%d", o->tail_share,
                o->split_share, o->loss_share, o->hostile_share, o->note_loss_share, o->note_dup_share);
         printf(" max_hold=%d fixed=%d try=%d timed=%d not_reentrant=%d cancel=%d reenter=%d renew=%d query=%d force=%d "
-               "not_fenced=%d share_owner=%d\n",
+               "not_fenced=%d share_owner=%d read=%d observe=%d admin=%d delete=%d\n",
                o->max_hold_share, o->fixed_share, o->try_share, o->timed_share, o->once_only_share, o->cancel_share,
-               o->reenter_share, o->renew_share, o->query_share, o->force_share, o->plain_share, o->share_owner);
+               o->reenter_share, o->renew_share, o->query_share, o->force_share, o->plain_share, o->share_owner,
+               o->read_share, o->observe_share, o->admin_share, o->delete_share);
 }

@@ -3,8 +3,8 @@
 /*
  * Scenarios: a script of what applications and faults do, and the trace that must follow, in one file of scenarios/.
  *
- *     store watch             store, clients, delay, lease, op_timeout, engine_timeout, share_owner, until
- *     at 10 c0.0 acquire      time in ms, client, thread, verb; then words: try, plain, fixed
+ *     store watch             store, kind, clients, delay, lease, op_timeout, engine_timeout, share_owner, until
+ *     at 10 c0.0 acquire      time in ms, client, thread, verb; then try, plain, fixed, or a number
  *     at 12 c1 cut            crash, cut, pause MS, silence up|down|both; "at 20 - restart MS", "at 20 - empty MS"
  *     ----                    here begins the trace
  *
@@ -50,6 +50,8 @@ static snib__ns time_of(const char *text)
 static bool set_option(struct sim_options *o, const char *key, const char *value)
 {
         static const char *const stores[] = {"queue", "watch", "bytes"};
+        static const char *const kinds[] = {"plain",     "fair",    "spin",  "election", "rw",
+                                            "semaphore", "permits", "latch", "register"};
         const struct {
                 const char *key;
                 snib__ns *at, *too;
@@ -67,6 +69,12 @@ static bool set_option(struct sim_options *o, const char *key, const char *value
                 if (strcmp(value, stores[i]) != 0)
                         continue;
                 o->store = (enum sim_store)i;
+                return true;
+        }
+        for (int i = 0; strcmp(key, "kind") == 0 && i < SIM_SUBJECTS; i++) {
+                if (strcmp(value, kinds[i]) != 0)
+                        continue;
+                o->subject[0] = (enum sim_subject)i;
                 return true;
         }
         for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
@@ -96,7 +104,8 @@ static void act_on_client(struct sim *w, const struct action *a, struct sim_clie
                 w->options.try_share = strcmp(a->word, "try") == 0 ? 1000 : 0;
                 w->options.plain_share = strcmp(a->word, "plain") == 0 ? 1000 : 0;
                 w->options.fixed_share = strcmp(a->word, "fixed") == 0 ? 1000 : 0;
-                if (!sim_app_do(w, c, a->owner, a->verb))
+                w->options.limit = number_of(a->word) > 0 ? (int)number_of(a->word) : 1;
+                if (!sim_app_do(w, c, a->owner, a->verb, w->options.limit))
                         sim_fail(w, SIM_CRASHED, "script", "line %d: cannot %s now", a->number, a->verb);
                 w->options = before;
         }
@@ -137,7 +146,7 @@ static bool read_script(FILE *f, struct sim_options *o, char *script, int *ret_n
 {
         char line[256], key[32], value[32];
 
-        *o = (struct sim_options){.clients = 2, .owners = SIM_OWNERS, .names = 1, .scripted = true};
+        *o = (struct sim_options){.clients = 2, .owners = SIM_OWNERS, .names = 1, .limit = 1, .scripted = true};
         o->lateness = 1;
         o->think = o->hold = 100 * SNIB__MS;
         action_count = 0;

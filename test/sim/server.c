@@ -41,75 +41,127 @@ static void hint_owner(struct sim *w, enum sim_message_kind kind, int name, cons
                 hint(w, log->client, kind, name, id);
 }
 
+static snib__ns world_time(const struct sim *w, int64_t lease_ms)
+{
+        const struct sim_client server = {.ppm = w->server_ppm};
+
+        return lease_ms == INT64_MAX ? SNIB__NEVER : sim_world_time(&server, lease_ms * SNIB__MS);
+}
+
+/* Whose id it is. */
+static struct sim_log *log_of(struct sim *w, const struct snib__id *id)
+{
+        static struct sim_log stranger;
+        struct sim_log *log = sim_log_of(w, id);
+
+        if (!log)
+                sim_fail(w, SIM_UNSAFE, "S4", "the server has an id that nobody asked for: %s", id->text);
+        return log ? log : &stranger;
+}
+
+/* A SEMAPHORE's seats remember only. */
+static void look(struct sim *w, int name)
+{
+        struct sim_messages *s = sim_messages_of(w);
+        const struct snib__record *r = &s->record[name];
+        struct sim_truth *t = &s->truth[name];
+
+        t->edition++;
+        t->seats = t->places = 0;
+        for (size_t i = 0; i < r->held && r->family != SNIB__FAMILY_SEMAPHORE; i++) {
+                const struct snib__holder *h = &r->holder[i];
+
+                t->seat[t->seats++] = (struct sim_seat){.log = log_of(w, &h->seat.id),
+                                                        .index = (int)h->index,
+                                                        .token = h->token,
+                                                        .expires_ms = h->seat.expires_ms,
+                                                        .ends = world_time(w, h->seat.expires_ms)};
+        }
+        for (size_t i = 0; i < r->queued; i++)
+                t->place[t->places++] = (struct sim_place){.log = log_of(w, &r->queue[i].seat.id),
+                                                           .ends = world_time(w, r->queue[i].seat.expires_ms)};
+        t->reserved = 0;
+        for (size_t i = 0; i < r->held && r->family == SNIB__FAMILY_SEMAPHORE; i++)
+                t->reserved += r->holder[i].claimed ? 0 : r->holder[i].n;
+        t->exists = r->exists;
+        t->value = r->value;
+        t->limit = r->value;
+        t->version = r->version;
+        t->writer = r->version && s->writer[name] ? s->writer[name] : NULL;
+}
+
+/* What lets somebody in is announced to those who watch; a turn to the one whose it is. */
 static void tell(struct sim *w, int name, const struct snib__op *op, const struct snib__reply *reply,
-                 const struct snib__lock_change *change)
+                 const struct snib__change *change, bool moved)
+{
+        struct sim_messages *s = sim_messages_of(w);
+        bool ended = reply->status == SNIB__RELEASED || (op->verb == SNIB__FORCE && reply->held);
+        bool all = op->kind == SNIB_KIND_WRITE || op->kind == SNIB_KIND_LATCH;
+
+        for (size_t i = 0; i < change->tells; i++)
+                if (change->tell[i].kind == SNIB__TELL_GRANTED || w->options.store == SIM_QUEUE)
+                        hint_owner(w, change->tell[i].kind == SNIB__TELL_GRANTED ? SIM_GRANTED : SIM_ENDED, name,
+                                   &change->tell[i].id);
+        if (w->options.store == SIM_QUEUE || op->kind == SNIB_KIND_SPIN ||
+            !(ended || reply->status == SNIB__DONE || (op->kind == SNIB_KIND_ELECTION && moved)))
+                return;
+        for (int i = 0; i < w->options.clients; i++)
+                if (s->peer[i].subscribed[name])
+                        hint(w, i, all ? SIM_CHANGED_ALL : SIM_CHANGED, name, NULL);
+}
+
+static void expire_at(struct sim *w, int name)
 {
         struct sim_messages *s = sim_messages_of(w);
 
-        if (w->options.store == SIM_QUEUE) {
-                if (snib__id_set(&change->granted))
-                        hint_owner(w, SIM_GRANTED, name, &change->granted);
-                if (snib__id_set(&change->ended))
-                        hint_owner(w, SIM_ENDED, name, &change->ended);
-        } else if (reply->status == SNIB__RELEASED || (op->verb == SNIB__FORCE && reply->held)) {
-                for (int i = 0; i < w->options.clients; i++)
-                        if (s->peer[i].subscribed[name])
-                                hint(w, i, SIM_CHANGED, name, NULL);
-        }
+        sim_at(w, &s->expiry[name], world_time(w, snib__record_due(&s->record[name])));
 }
 
-/* FIFO: whoever became holder was the first of those in the queue who live and did not leave. */
-static void check_order(struct sim *w, int name, const struct snib__op *op, const struct snib__lock_record *before,
-                        const struct snib__waiter *waiters, struct snib__clock now)
+/* The record keeps no memory of the caller: a value is copied. */
+static void keep_value(struct sim *w, int name, const struct snib__op *op, const struct snib__reply *reply)
 {
-        const struct snib__id *holder = &sim_messages_of(w)->record[name].holder.id;
+        struct sim_messages *s = sim_messages_of(w);
+        struct snib__record *r = &s->record[name];
 
-        if (!snib__id_set(holder) || snib__id_equal(holder, &before->holder.id))
+        if (op->verb != SNIB__WRITE || r->data != op->data || reply->status != SNIB__DONE)
                 return;
-        for (size_t i = 0; i < before->queued; i++) {
-                const struct snib__seat *seat = &waiters[i].seat;
-
-                if (seat->expires_ms <= now.lease_ms ||
-                    (op->verb == SNIB__RELEASE && snib__id_equal(&seat->id, &op->id)))
-                        continue;
-                if (!snib__id_equal(&seat->id, holder))
-                        sim_fail(w, SIM_UNSAFE, "L3", "%s went to %s before %s", w->names[name], holder->text,
-                                 seat->id.text);
-                return;
-        }
+        r->data_length = r->data_length < sizeof(s->value[name]) ? r->data_length : sizeof(s->value[name]);
+        memcpy(s->value[name], op->data, r->data_length);
+        r->data = s->value[name];
+        s->writer[name] = sim_log_of(w, &op->id);
 }
 
 static void apply(struct sim *w, int actor, int name, const struct snib__op *op, struct snib__reply *ret_reply)
 {
         struct sim_messages *s = sim_messages_of(w);
-        struct snib__lock_record *r = &s->record[name], before = *r;
-        struct snib__waiter waiters[SIM_WAITERS];
-        struct snib__clock now = server_clock(w);
-        struct snib__lock_change change;
+        struct snib__record *r = &s->record[name];
+        struct snib__tell tells[SIM_WAITERS];
+        struct snib__change change = {.tell = tells, .tell_room = SIM_WAITERS};
+        const struct sim_truth *t = &s->truth[name];
         const char *broken;
+        int64_t token = t->seats ? t->seat[0].token : 0;
 
-        memcpy(waiters, r->queue, r->queued * sizeof(waiters[0]));
-        snib__lock_apply(r, op, now, ret_reply, &change);
-        broken = snib__lock_check(r);
+        snib__record_apply(r, op, server_clock(w), ret_reply, &change);
+        broken = snib__record_check(r);
         if (broken)
                 sim_fail(w, SIM_UNSAFE, "model", "%s: not so: %s", w->names[name], broken);
-        check_order(w, name, op, &before, waiters, now);
+        keep_value(w, name, op, ret_reply);
+        if (change.record || change.holders || change.queue)
+                look(w, name);
         sim_trace(w, -1, "server", r->token, "verb %d from %d: %s holder %s token %lld, %d wait", op->verb, actor,
-                  w->names[name], snib__id_set(&r->holder.id) ? r->holder.id.text + 36 : "none", (long long)r->token,
+                  w->names[name], r->held ? r->holder[0].seat.id.text + 36 : "none", (long long)r->token,
                   (int)r->queued);
         sim_check_server(w, actor);
-        tell(w, name, op, ret_reply, &change);
-        if (snib__id_set(&r->holder.id))
-                sim_at(w, &s->expiry[name], w->store->expiry(w, r->holder.expires_ms));
-        else
-                sim_not(w, &s->expiry[name]);
+        tell(w, name, op, ret_reply, &change, token != (t->seats ? t->seat[0].token : 0));
+        expire_at(w, name);
 }
 
-/* Leases run out by themselves where there is a queue; elsewhere whoever comes next finds out. */
+/* Time runs by itself where there is a queue; elsewhere whoever comes next finds out. */
 static void run_expiry(struct sim *w, struct sim_event *e)
 {
         int name = (int)(e - sim_messages_of(w)->expiry);
-        struct snib__op op = {.verb = SNIB__QUERY, .name = {w->names[name], strlen(w->names[name])}};
+        struct snib__op op = {
+            .verb = SNIB__QUERY, .kind = SNIB_KIND_ANY, .name = {w->names[name], strlen(w->names[name])}};
         struct snib__reply reply;
 
         if (w->options.store == SIM_QUEUE)
@@ -175,8 +227,14 @@ static void messages_start(struct sim *w)
                 snib__list_init(&s->way[i].inbox);
         }
         for (int i = 0; i < SIM_NAMES; i++) {
-                s->record[i].room = SIM_WAITERS;
-                s->record[i].queue = sim_alloc(w, SIM_WAITERS * sizeof(struct snib__waiter));
+                struct snib__record *r = &s->record[i];
+
+                r->queue_room = SIM_WAITERS;
+                r->queue = sim_alloc(w, SIM_WAITERS * sizeof(r->queue[0]));
+                r->held_room = SIM_SEATS;
+                r->holder = sim_alloc(w, SIM_SEATS * sizeof(r->holder[0]));
+                r->dones_room = SNIB__DONES_MAX;
+                r->done = sim_alloc(w, SNIB__DONES_MAX * sizeof(r->done[0]));
                 s->expiry[i].run = run_expiry;
         }
 }
@@ -260,10 +318,16 @@ static void messages_restart(struct sim *w, bool keep_data, snib__ns down)
         if (keep_data)
                 return;
         for (int i = 0; i < SIM_NAMES; i++) {
-                memset(&s->record[i].holder, 0, sizeof(s->record[i].holder));
-                s->record[i].queued = 0;
-                s->record[i].token = 0;
+                struct snib__record *r = &s->record[i];
+
+                *r = (struct snib__record){.held_room = r->held_room,
+                                           .queue_room = r->queue_room,
+                                           .dones_room = r->dones_room,
+                                           .holder = r->holder,
+                                           .queue = r->queue,
+                                           .done = r->done};
                 sim_not(w, &s->expiry[i]);
+                look(w, i);
         }
         sim_check_data_lost(w);
 }
@@ -279,30 +343,9 @@ static void messages_step(struct sim *w, snib__ns by)
         }
 }
 
-static void messages_truth(struct sim *w, int name, struct sim_truth *ret)
+static const struct sim_truth *messages_truth(struct sim *w, int name)
 {
-        const struct snib__lock_record *r = &sim_messages_of(w)->record[name];
-
-        memset(ret, 0, sizeof(*ret));
-        if (!snib__id_set(&r->holder.id) || r->holder.expires_ms <= server_clock(w).lease_ms)
-                return;
-        *ret = (struct sim_truth){true, r->holder.id, r->token, r->holder.expires_ms};
-}
-
-static void messages_queue(struct sim *w, int name, void (*each)(struct sim *w, const struct snib__id *id))
-{
-        const struct snib__lock_record *r = &sim_messages_of(w)->record[name];
-
-        for (size_t i = 0; i < r->queued; i++)
-                if (r->queue[i].seat.expires_ms > server_clock(w).lease_ms)
-                        each(w, &r->queue[i].seat.id);
-}
-
-static snib__ns messages_expiry(struct sim *w, int64_t expires_ms)
-{
-        const struct sim_client server = {.ppm = w->server_ppm};
-
-        return sim_world_time(&server, expires_ms * SNIB__MS);
+        return &sim_messages_of(w)->truth[name];
 }
 
 const struct sim_store_ops sim_messages = {.start = messages_start,
@@ -314,6 +357,4 @@ const struct sim_store_ops sim_messages = {.start = messages_start,
                                            .vanish = messages_vanish,
                                            .restart = messages_restart,
                                            .step = messages_step,
-                                           .truth = messages_truth,
-                                           .queue = messages_queue,
-                                           .expiry = messages_expiry};
+                                           .truth = messages_truth};

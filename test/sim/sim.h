@@ -21,15 +21,17 @@
 #include "base/tree.h"
 #include "core/core.h"
 #include "engine/engine.h"
-#include "model/lock.h"
+#include "model/record.h"
 #include <stdio.h>
 
 #define SIM_CLIENTS 6
 #define SIM_OWNERS 3
 #define SIM_NAMES 2
 #define SIM_HOLDS 24 /* of one client at a time, those still being released included */
-#define SIM_LOGS 4096
+#define SIM_LOGS 8192
 #define SIM_WAITERS 128
+#define SIM_SEATS 128 /* on one name at a time */
+#define SIM_PERMITS 3 /* taken at once */
 
 struct sim;
 
@@ -47,11 +49,27 @@ enum sim_store {
         SIM_STORES
 };
 
+/* What stands under a name. Kinds that exclude each other do not wake each other, so a name has one. */
+enum sim_subject {
+        SIM_PLAIN, /* plain and fenced locks */
+        SIM_FAIR,
+        SIM_SPIN,
+        SIM_ELECTION,
+        SIM_RW,
+        SIM_SEMAPHORE,
+        SIM_PERMIT,
+        SIM_LATCH,
+        SIM_REGISTER,
+        SIM_SUBJECTS
+};
+
 /* Everything drawn at the start of a seed; rates are mean times between two faults, 0: none; shares are per mille. */
 struct sim_options {
         uint64_t seed;
         enum sim_store store;
         int clients, owners, names;
+        enum sim_subject subject[SIM_NAMES];
+        int limit; /* of permits, of a semaphore, of a latch */
         snib__ns lease_min, lease_max;
         snib__ns delay_min, delay_max; /* one way, ordinary */
         int tail_share;                /* messages that take up to tail_max */
@@ -65,6 +83,7 @@ struct sim_options {
         bool share_owner;     /* two threads of a client use one owner key */
         int max_hold_share, fixed_share, try_share, timed_share, once_only_share;
         int cancel_share, reenter_share, renew_share, query_share, force_share, plain_share;
+        int read_share, observe_share, admin_share, delete_share;
         snib__ns cuts, half_opens, pauses, crashes, closes, restarts, losses, steps;
         snib__ns pause_max;
         int split_share; /* pieces of a byte stream that are cut small */
@@ -73,22 +92,41 @@ struct sim_options {
 
 enum sim_verdict { SIM_FINE = 0, SIM_UNSAFE = 1, SIM_STUCK = 2, SIM_CRASHED = 3 };
 
-/* What became of a hold id, for ever. */
+/* What a request that changes a number has done to it by the client's knowledge. */
+enum sim_account {
+        SIM_NO_ACCOUNT = 0,
+        SIM_OPEN,   /* it is executed or not */
+        SIM_CLOSED, /* it is known which */
+};
+
+/* What became of an id, for ever. */
 struct sim_log {
         int number;
         int client;
         uint32_t incarnation;
         int name;
+        int kind;  /* enum snib_kind */
+        int owner; /* number of its key; holds of different owners exclude each other */
+        int n;
+        bool observer, asked;       /* it observes; it is of a request without a hold */
         bool release_sent;          /* a RELEASE of this id was handed to the engine */
         bool stale;                 /* ended by force or a loss of data, or cut short by a step of the server's clock */
         snib__ns stale_at, sent_at; /* since when; when its latest request was sent */
-        bool fenced;
-        bool installed; /* the server made it holder once */
-        bool ended;     /* and ended that */
+        int live;                   /* seats it has on the server */
+        bool installed;             /* the server gave it a seat, or wrote its value */
+        bool ended;                 /* and took the last one away */
         bool ended_by_release;
         int told;          /* LOST effects */
         snib__ns freed_at; /* the client's core forgot it; 0: not yet */
         int64_t token;     /* last one the server gave it */
+        char permit[SIM_PERMITS][33];
+        /* a number */
+        enum sim_account account;
+        int64_t delta; /* what it adds when it is executed */
+        int epoch;     /* of the number when it was sent */
+        /* a register */
+        int64_t expected, version;
+        char data[24];
 };
 
 enum sim_object { SIM_HOLD = 1, SIM_ASK };
@@ -99,6 +137,9 @@ struct sim_hold {
         int name;
         int owner;
         snib__ns since;
+        snib__ns watching_at; /* since when its watch is in effect; SNIB__NEVER: it is not */
+        snib__ns open_since;  /* since when the server would let it in; SNIB__NEVER: it would not */
+        bool open_unsaid;     /* and tells nobody, because it is so by time */
         struct sim_log *log;
         char owner_key[16];
         struct snib__hold hold;
@@ -107,19 +148,29 @@ struct sim_hold {
 struct sim_ask {
         enum sim_object object;
         bool used;
+        bool step; /* its thread goes on when it is answered */
         int name;
+        struct sim_log *log;
         struct snib__ask ask;
 };
 
-/* One thread of an application: at most one call under way, any number of acquires to pay back. */
+/* What a thread has of one side of a name: any number of acquires to pay back. */
+struct sim_stake {
+        struct sim_hold *hold; /* what it has or wants */
+        int depth;
+};
+
+/* One thread of an application: at most one call under way. */
 struct sim_owner {
         struct sim_event act;
         int client, index;
         int name;
-        int depth;
-        struct sim_hold *hold; /* what it has or wants */
+        struct sim_stake stake[2]; /* 1: the read side */
+        int side;                  /* of the call under way */
         bool calling;
         snib__ns call_limit; /* local time by which the call must be answered */
+        int taken;           /* of a semaphore */
+        int64_t seen;        /* term or version that it knows */
         struct snib__call call;
         struct sim_ask ask;
 };
@@ -140,27 +191,54 @@ struct sim_client {
         struct sim_owner owners[SIM_OWNERS];
         struct sim_hold holds[SIM_HOLDS];
         int watches[SIM_NAMES];
-        int forces; /* FORCE requests sent, by earlier incarnations too */
+        int forces;          /* requests sent that end the holds of others, by earlier incarnations too */
+        int resets, deletes; /* the same of those that set a number whatever it was, and that delete */
         /* since when, in world time; SNIB__NEVER: not */
-        snib__ns linked_at, running_at, watching_at[SIM_NAMES];
+        snib__ns linked_at, running_at;
 };
 
-/* What the server says about a name at this instant. A hold whose time is over is none. */
-struct sim_truth {
-        bool held;
-        struct snib__id id;
+struct sim_seat {
+        struct sim_log *log;
+        int index;     /* of the permit */
         int64_t token; /* 0: not known */
         int64_t expires_ms;
+        snib__ns ends; /* the same in world time */
 };
 
+struct sim_place {
+        struct sim_log *log;
+        snib__ns ends;
+};
+
+/* What the server says about a name. A seat or place whose time is over is none. */
+struct sim_truth {
+        uint64_t edition; /* another after every change */
+        int seats, places;
+        struct sim_seat seat[SIM_SEATS];
+        struct sim_place place[SIM_WAITERS]; /* first come first */
+        bool exists;                         /* a number or a value */
+        int64_t value;                       /* free permits of a semaphore, count */
+        int64_t reserved;                    /* permits of those who have not heard yet that they have them */
+        int64_t limit;                       /* of permits */
+        int64_t version;
+        struct sim_log *writer; /* of the value */
+};
+
+/* What the checks know of a name. */
 struct sim_seen {
-        struct sim_truth truth;
-        snib__ns free_since, held_since;
-        bool free_by_expiry;
+        uint64_t edition;
+        snib__ns next_end; /* of what the truth says lives */
+        int seats, places;
+        struct sim_seat seat[SIM_SEATS];
+        struct sim_place place[SIM_WAITERS];
         int64_t last_token;
         /* the guarded resource */
         int64_t written_token;
         int written_by;
+        /* the number: what it was when it was made, and what has been done to it since, at least and at most */
+        bool exists;
+        int64_t value, version, base, low, high;
+        int epoch;
 };
 
 struct sim_store_ops {
@@ -174,10 +252,7 @@ struct sim_store_ops {
         void (*vanish)(struct sim *w, struct sim_client *c); /* the process is gone: so are its connections */
         void (*restart)(struct sim *w, bool keep_data, snib__ns down);
         void (*step)(struct sim *w, snib__ns by); /* of the wall clock */
-        void (*truth)(struct sim *w, int name, struct sim_truth *ret);
-        /* Calls `each` for every id that stands in a queue. */
-        void (*queue)(struct sim *w, int name, void (*each)(struct sim *w, const struct snib__id *id));
-        snib__ns (*expiry)(struct sim *w, int64_t expires_ms); /* in world time */
+        const struct sim_truth *(*truth)(struct sim *w, int name);
 };
 
 struct sim {
@@ -224,6 +299,8 @@ struct sim {
 enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing);
 /* The store of every seed from here on, -1: as drawn. */
 extern int sim_only_store;
+/* What stands under all names of every seed from here on, -1: as drawn. */
+extern int sim_only_subject;
 /* The same with given options; `plan` adds its events. The trace goes to w->out until the calm. */
 enum sim_verdict sim_run_scripted(struct sim *w, const struct sim_options *options, void (*plan)(struct sim *w));
 void sim_done(struct sim *w);
@@ -252,6 +329,8 @@ void sim_client_start(struct sim *w, struct sim_client *c);
 void sim_client_crash(struct sim *w, struct sim_client *c);
 void sim_client_pause(struct sim *w, struct sim_client *c, snib__ns length);
 void sim_client_close(struct sim *w, struct sim_client *c);
+/* It hears nothing of what it watches until its watches are in effect again. */
+void sim_client_deaf(struct sim_client *c);
 /* Something has arrived for it. */
 void sim_client_poke(struct sim *w, struct sim_client *c);
 /* Pulls effects after a call of the core. */
@@ -267,12 +346,11 @@ void sim_app_start(struct sim *w, struct sim_client *c);
 void sim_app_stop(struct sim *w, struct sim_client *c);
 void sim_app_answered(struct sim *w, struct sim_client *c, struct snib__call *call);
 void sim_app_answered_ask(struct sim *w, struct sim_client *c, struct snib__ask *ask);
+/* Nobody begins anything any more: who might wait for ever gives up; a scripted thread gives back by itself. */
+void sim_app_quiet(struct sim *w, struct sim_client *c);
 void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold);
-
-/* From the quiet on a scripted thread gives back by itself. */
-void sim_app_wake(struct sim *w, struct sim_client *c);
-/* A scripted act: acquire, release, renew, cancel, force, query. False: it makes no sense now. */
-bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb);
+/* A scripted act; `n` is how many. False: it makes no sense now. */
+bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb, int n);
 
 /* scenario.c */
 /* Runs a file of scenarios/: fine if nothing is violated and the trace is as written there; or writes it there. */
@@ -284,8 +362,8 @@ int sim_explore(int callers);
 /* Whether the smallest of them finds something wrong. */
 bool sim_explore_finds(void);
 
-/* checks.c */
-struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name);
+/* checks.c: who holds what */
+struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name, int kind);
 /* NULL if the id is none of ours. */
 struct sim_log *sim_log_of(struct sim *w, const struct snib__id *id);
 bool sim_log_alive(const struct sim *w, const struct sim_log *log);
@@ -295,16 +373,34 @@ void sim_check_server(struct sim *w, int actor);
 void sim_check_data_lost(struct sim *w);
 /* All leases may end early from here on. */
 void sim_check_leases_cut(struct sim *w);
+/* The same leases end at other times than it seemed. */
+void sim_check_clock(struct sim *w);
 /* Data was lost or the wall clock went back. */
 void sim_check_tokens(struct sim *w);
 void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__effect *e);
 /* The client is about to be told. */
 void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r);
 void sim_check_answer(struct sim *w, struct sim_client *c, const struct snib__call *call, const struct sim_hold *h);
-/* Before an event: what should have happened by now. */
-void sim_check_progress(struct sim *w);
+/* The client's core has done with it. */
+void sim_check_forgotten(struct sim *w, struct sim_hold *h);
 /* After an event: who believes what. */
 void sim_check_beliefs(struct sim *w);
+bool sim_seat_lives(const struct sim *w, const struct sim_seat *s);
+
+/* numbers.c: permits, counts, values */
+/* The log's request will add `delta` if it is executed. */
+void sim_account_open(struct sim *w, struct sim_log *log, int64_t delta);
+void sim_account_close(struct sim *w, struct sim_log *log, bool executed);
+void sim_check_number(struct sim *w, int name, int actor, const struct sim_truth *t);
+void sim_check_answer_ask(struct sim *w, struct sim_client *c, const struct sim_ask *a);
+
+/* progress.c: what should have happened by now */
+/* Nobody is overtaken: from what was seen to what is. */
+void sim_check_order(struct sim *w, int name, const struct sim_seen *before, const struct sim_truth *after);
+/* Whether the server would let it in now; `unsaid`: what has changed was not announced. */
+void sim_check_open(struct sim *w, struct sim_hold *h, bool unsaid);
+/* Before an event. */
+void sim_check_progress(struct sim *w);
 /* Nothing may be left: at once of those that live, after a lease of anybody. */
 void sim_check_left(struct sim *w, bool of_anybody);
 

@@ -241,8 +241,11 @@ static void take_hint(struct simnet *e, struct sim_message *m)
         if (m->kind == SIM_WATCHING && e->watches[m->name]) {
                 e->watching[m->name] = true;
                 note_name(e, note(e, SNIB__NOTE_WATCHING), m->name);
-        } else if (m->kind == SIM_CHANGED && e->watches[m->name]) {
-                note_name(e, note(e, SNIB__NOTE_CHANGED), m->name);
+        } else if ((m->kind == SIM_CHANGED || m->kind == SIM_CHANGED_ALL) && e->watches[m->name]) {
+                struct snib__note *n = note(e, SNIB__NOTE_CHANGED);
+
+                note_name(e, n, m->name);
+                n->all = m->kind == SIM_CHANGED_ALL;
         } else if (m->kind == SIM_GRANTED || m->kind == SIM_ENDED) {
                 struct snib__note *n = note(e, m->kind == SIM_GRANTED ? SNIB__NOTE_GRANTED : SNIB__NOTE_ENDED);
 

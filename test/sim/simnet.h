@@ -22,6 +22,7 @@ enum sim_message_kind {
         SIM_REPLY,
         SIM_WATCHING,
         SIM_CHANGED,
+        SIM_CHANGED_ALL,
         SIM_GRANTED,
         SIM_ENDED
 };
@@ -62,7 +63,10 @@ struct sim_messages {
         uint64_t connections;
         struct sim_way way[SIM_CLIENTS];
         struct sim_peer peer[SIM_CLIENTS];
-        struct snib__lock_record record[SIM_NAMES];
+        struct snib__record record[SIM_NAMES];
+        struct sim_truth truth[SIM_NAMES];
+        struct sim_log *writer[SIM_NAMES];
+        char value[SIM_NAMES][32];
         struct sim_event expiry[SIM_NAMES];
         snib__ns down_until;
         snib__ns wall_offset;

@@ -26,6 +26,7 @@
 #define EVENTS_MAX 3000000
 
 int sim_only_store = -1;
+int sim_only_subject = -1;
 
 struct sim_chunk {
         struct sim_chunk *next;
@@ -273,9 +274,9 @@ static void begin_quiet(struct sim *w, struct sim_event *e)
         (void)e;
         w->quiet = true;
         sim_trace(w, -1, "phase", 3, "quiet: nobody begins anything");
-        for (int i = 0; w->options.scripted && i < w->options.clients; i++)
+        for (int i = 0; i < w->options.clients; i++)
                 if (w->clients[i].alive)
-                        sim_app_wake(w, &w->clients[i]);
+                        sim_app_quiet(w, &w->clients[i]);
         w->phase.run = end_quiet;
         sim_at(w, &w->phase, w->now + QUIET_MAX);
 }
@@ -405,6 +406,8 @@ enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing)
         sim_options_draw(&options, seed);
         if (sim_only_store >= 0)
                 options.store = (enum sim_store)sim_only_store;
+        for (int i = 0; sim_only_subject >= 0 && i < options.names; i++)
+                options.subject[i] = (enum sim_subject)sim_only_subject;
         return run(w, &options, tracing, NULL);
 }
 

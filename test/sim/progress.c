@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The invariants of progress: what should have happened by now, before every event of the settled phase, and what is
+ * left at the end (L1, L2, L5, S4, S12 for observers). Names are those of doc/design/sim.md.
+ */
+
+#include "sim.h"
+#include <snib/error.h>
+#include <string.h>
+
+/* The safety net's longest sleep with its jitter; core/internal.h: SNIB__POLL_MAX. */
+#define POLL_MAX (SNIB__S + SNIB__S / 16)
+
+/* ---- who could get in ---- */
+
+static bool queues(const struct sim *w, const struct sim_log *log)
+{
+        return w->options.store == SIM_QUEUE ? log->kind != SNIB_KIND_SPIN : log->kind == SNIB_KIND_FAIR;
+}
+
+/* Somebody who lives stands before it, or anywhere if it stands nowhere. */
+static bool has_others_before(const struct sim *w, const struct sim_truth *t, const struct sim_log *log)
+{
+        for (int i = 0; i < t->places && t->place[i].log != log; i++)
+                if (t->place[i].ends > w->now && !t->place[i].log->observer)
+                        return true;
+        return false;
+}
+
+/* Those who sit leave room for one of this kind. */
+static bool has_room(const struct sim *w, const struct sim_truth *t, const struct sim_hold *h)
+{
+        int writers = 0, others = 0;
+
+        for (int i = 0; i < t->seats; i++) {
+                const struct sim_log *log = t->seat[i].log;
+
+                if (!sim_seat_lives(w, &t->seat[i]))
+                        continue;
+                others++;
+                if (log->kind == SNIB_KIND_WRITE)
+                        writers++;
+        }
+        if (h->log->kind == SNIB_KIND_READ)
+                return writers == 0;
+        if (h->log->kind == SNIB_KIND_PERMITS)
+                return t->exists && t->limit - others >= h->log->n;
+        return others == 0;
+}
+
+static bool under_own_writer(const struct sim *w, const struct sim_truth *t, const struct sim_hold *h)
+{
+        for (int i = 0; i < t->seats; i++)
+                if (sim_seat_lives(w, &t->seat[i]) && t->seat[i].log->kind == SNIB_KIND_WRITE &&
+                    t->seat[i].log == sim_log_of((struct sim *)w, &h->hold.under))
+                        return true;
+        return false;
+}
+
+static bool sits(const struct sim *w, const struct sim_truth *t, const struct sim_log *log)
+{
+        for (int i = 0; i < t->seats; i++)
+                if (t->seat[i].log == log && sim_seat_lives(w, &t->seat[i]))
+                        return true;
+        return false;
+}
+
+/* What an observer compares. */
+static int64_t state(const struct sim *w, const struct sim_truth *t, int kind)
+{
+        if (kind == SNIB_KIND_REGISTER)
+                return t->version;
+        for (int i = 0; i < t->seats; i++)
+                if (sim_seat_lives(w, &t->seat[i]))
+                        return t->seat[i].token;
+        return 0;
+}
+
+static bool is_open(const struct sim *w, const struct sim_truth *t, const struct sim_hold *h)
+{
+        const struct sim_log *log = h->log;
+
+        if (log->observer)
+                return state(w, t, log->kind) != h->hold.seen;
+        if (log->kind == SNIB_KIND_LATCH)
+                return !t->exists;
+        if (sits(w, t, log))
+                return true; /* it was let in and need only hear of it */
+        if (log->kind == SNIB_KIND_READ && under_own_writer(w, t, h))
+                return true;
+        if (queues(w, log) && has_others_before(w, t, log))
+                return false;
+        if (log->kind == SNIB_KIND_SEMAPHORE)
+                return t->exists && t->value >= log->n;
+        return has_room(w, t, h);
+}
+
+void sim_check_open(struct sim *w, struct sim_hold *h, bool unsaid)
+{
+        if (!is_open(w, w->store->truth(w, h->name), h)) {
+                h->open_since = SNIB__NEVER;
+        } else if (h->open_since == SNIB__NEVER) {
+                h->open_since = w->now;
+                h->open_unsaid = unsaid;
+        }
+}
+
+/* ---- order ---- */
+
+/* By arrival: those who stay keep their order, and who comes goes to the end. */
+static void check_queue(struct sim *w, int name, const struct sim_seen *before, const struct sim_truth *after)
+{
+        int last = -1;
+
+        for (int i = 0; i < after->places; i++) {
+                int at = 0;
+
+                while (at < before->places &&
+                       (before->place[at].log != after->place[i].log || before->place[at].ends <= w->now))
+                        at++;
+                if (at < last)
+                        sim_fail(w, SIM_UNSAFE, "L3", "%s: #%d has come before somebody who was before it",
+                                 w->names[name], after->place[i].log->number);
+                last = at;
+        }
+}
+
+static bool stands(const struct sim_truth *t, const struct sim_log *log)
+{
+        for (int i = 0; i < t->places; i++)
+                if (t->place[i].log == log)
+                        return true;
+        return false;
+}
+
+static bool under_a_writer(const struct sim_truth *t, const struct sim_log *log)
+{
+        for (int i = 0; i < t->seats; i++)
+                if (log->kind == SNIB_KIND_READ && t->seat[i].log->kind == SNIB_KIND_WRITE &&
+                    t->seat[i].log->owner == log->owner && t->seat[i].log->client == log->client)
+                        return true;
+        return false;
+}
+
+/* Nobody who waits is overtaken, but by a reader under its own writer. */
+static void check_newcomer(struct sim *w, const struct sim_log *log, const struct sim_seen *before,
+                           const struct sim_truth *after)
+{
+        for (int i = 0; i < before->places && before->place[i].log != log; i++) {
+                const struct sim_log *first = before->place[i].log;
+
+                if (first->observer || before->place[i].ends <= w->now || !stands(after, first) ||
+                    under_a_writer(after, log))
+                        continue;
+                sim_fail(w, SIM_UNSAFE, first->kind == SNIB_KIND_WRITE && log->kind == SNIB_KIND_READ ? "L4" : "L3",
+                         "%s went to #%d before #%d", w->names[log->name], log->number, first->number);
+                return;
+        }
+}
+
+void sim_check_order(struct sim *w, int name, const struct sim_seen *before, const struct sim_truth *after)
+{
+        if (w->options.store != SIM_QUEUE && w->options.subject[name] != SIM_FAIR)
+                return;
+        check_queue(w, name, before, after);
+        for (int i = 0; i < after->seats; i++) {
+                bool sat = false;
+
+                for (int k = 0; k < before->seats; k++)
+                        sat |= before->seat[k].log == after->seat[i].log;
+                if (!sat)
+                        check_newcomer(w, after->seat[i].log, before, after);
+        }
+}
+
+/* ---- progress ---- */
+
+/* Since when this waiter could have heard of what happens to its name; SNIB__NEVER: it could not. */
+static snib__ns attentive_since(const struct sim *w, const struct sim_client *c, const struct sim_hold *h)
+{
+        snib__ns since = snib__max(snib__max(c->linked_at, c->running_at), snib__max(h->since, w->settled_at));
+
+        if (c->ops->traits & SNIB__TRAIT_WATCH && h->log->kind != SNIB_KIND_SPIN)
+                since = snib__max(since, h->watching_at);
+        return since;
+}
+
+/* A way there and back, three times; where one wake-up is passed on, for each that it may go through. */
+static snib__ns trips(const struct sim *w, const struct sim_log *log)
+{
+        bool many = log && (log->kind == SNIB_KIND_READ || log->kind == SNIB_KIND_WRITE ||
+                            log->kind == SNIB_KIND_SEMAPHORE || log->kind == SNIB_KIND_PERMITS);
+
+        return (many ? SIM_OWNERS : 1) * (6 * sim_delay_calm(w) + 6 * w->options.lateness) + SNIB__MS;
+}
+
+static void check_waiter(struct sim *w, const struct sim_client *c, const struct sim_hold *h)
+{
+        snib__ns since = attentive_since(w, c, h), waits;
+        const char *invariant = h->log->observer && h->log->kind == SNIB_KIND_ELECTION ? "S12" : "L1";
+
+        if (since == SNIB__NEVER || h->open_since == SNIB__NEVER)
+                return;
+        waits = w->now - snib__max(since, h->open_since);
+        if (!h->open_unsaid && h->log->kind != SNIB_KIND_SPIN && waits > trips(w, h->log))
+                sim_fail(w, SIM_UNSAFE, invariant, "%s is free for #%d of client %d for %lld us, and it waits",
+                         w->names[h->name], h->log->number, c->index, (long long)waits / 1000);
+        if (waits > POLL_MAX + POLL_MAX / 100 + trips(w, h->log))
+                sim_fail(w, SIM_UNSAFE, "L2", "%s fell free %lld ms ago, and #%d of client %d waits", w->names[h->name],
+                         (long long)(waits / SNIB__MS), h->log->number, c->index);
+}
+
+static void check_known(struct sim *w, const struct sim_log *log)
+{
+        if (!log->freed_at || !sim_log_alive(w, log) || w->clients[log->client].closing)
+                return;
+        if (w->now - snib__max(log->freed_at, w->settled_at) > trips(w, log))
+                sim_fail(w, SIM_UNSAFE, "S4", "#%d of client %d is on the server, and its client has forgotten it",
+                         log->number, log->client);
+}
+
+static void check_client(struct sim *w, struct sim_client *c)
+{
+        snib__list_each (it, &c->core.holds) {
+                struct snib__hold *hold = snib__container(it, struct snib__hold, all);
+
+                if (hold->state == SNIB__ASKING || hold->state == SNIB__WAITING)
+                        check_waiter(w, c, snib__container(hold, struct sim_hold, hold));
+        }
+        for (int k = 0; k < w->options.owners; k++)
+                if (c->owners[k].calling && sim_local(w, c) > c->owners[k].call_limit)
+                        sim_fail(w, SIM_STUCK, "L5", "client %d: a call is not answered in time", c->index);
+}
+
+void sim_check_progress(struct sim *w)
+{
+        sim_check_server(w, -1);
+        for (int i = 0; i < w->options.names; i++) {
+                const struct sim_truth *t = w->store->truth(w, i);
+
+                for (int k = 0; k < t->seats; k++)
+                        if (sim_seat_lives(w, &t->seat[k]))
+                                check_known(w, t->seat[k].log);
+                for (int k = 0; k < t->places; k++)
+                        if (t->place[k].ends > w->now)
+                                check_known(w, t->place[k].log);
+        }
+        for (int i = 0; i < w->options.clients; i++) {
+                struct sim_client *c = &w->clients[i];
+
+                if (c->alive && c->running && !c->closing)
+                        check_client(w, c);
+        }
+}
+
+/* ---- the end ---- */
+
+void sim_check_left(struct sim *w, bool of_anybody)
+{
+        sim_check_server(w, -1);
+        for (int i = 0; i < w->options.names; i++) {
+                const struct sim_truth *t = w->store->truth(w, i);
+
+                for (int k = 0; k < t->seats; k++)
+                        if (sim_seat_lives(w, &t->seat[k]) && (of_anybody || sim_log_alive(w, t->seat[k].log)))
+                                sim_fail(w, SIM_UNSAFE, "S4", "%s is held on the server by #%d, and all is released",
+                                         w->names[i], t->seat[k].log->number);
+                for (int k = 0; k < t->places; k++)
+                        if (t->place[k].ends > w->now && (of_anybody || sim_log_alive(w, t->place[k].log)))
+                                sim_fail(w, SIM_UNSAFE, "S4", "#%d still waits on the server", t->place[k].log->number);
+                for (int k = 0; k < w->options.clients; k++)
+                        if (w->clients[k].alive && w->clients[k].watches[i])
+                                sim_fail(w, SIM_UNSAFE, "R1", "client %d still watches %s", k, w->names[i]);
+        }
+}
