@@ -118,13 +118,18 @@ static int compare(const struct key *k, int db, const struct bytes *name)
         return k->db != db ? k->db - db : compare_bytes(&k->name, name);
 }
 
+static bool expired(const struct fakeredis *f, const struct key *k)
+{
+        return k->expires_ms >= 0 && f->now_us / 1000 > k->expires_ms;
+}
+
 struct key *data_find(struct fakeredis *f, int db, const struct bytes *name)
 {
         snib__list_each (it, &f->keys) {
                 struct key *k = snib__container(it, struct key, link);
                 if (compare(k, db, name))
                         continue;
-                if (k->expires_ms < 0 || f->now_us / 1000 <= k->expires_ms)
+                if (!expired(f, k))
                         return k;
                 data_remove(k);
                 return NULL;
@@ -137,8 +142,14 @@ struct key *data_make(struct fakeredis *f, int db, const struct bytes *name, enu
         struct key *k = must(calloc(1, sizeof(*k)));
         struct snib__list *before = f->keys.next;
 
-        while (before != &f->keys && compare(snib__container(before, struct key, link), db, name) < 0)
+        while (before != &f->keys) { /* what nobody asks for any more goes on the way */
+                struct key *other = snib__container(before, struct key, link);
+                if (compare(other, db, name) >= 0)
+                        break;
                 before = before->next;
+                if (expired(f, other))
+                        data_remove(other);
+        }
         k->db = db;
         k->type = type;
         k->expires_ms = -1;

@@ -18,6 +18,7 @@ if free and not free:find('^%-?%d+$') then
   return {-1}
 end
 -- Permits whose lease is over come back, to a number that still exists.
+free = tonumber(free)
 local before = free and free + dead
 if (free and ARGV[1] == '7') or (not free and ARGV[3] == '1') then
   return {0, before}
