@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contention run: C and Java processes count in a file under one lock while random ones of them are killed.
+
+The file is 16 bytes: the number, and the process that is inside, 0 for nobody. Who has the lock reads it, writes itself into it,
+reads again, and writes the next number and 0, all at once; then it notes `NUMBER PID` in a log that is only appended to. So
+- two at a time see each other: a living process is inside, or the record changed under one's hands. Both end the run as a failure;
+- a lost increment is a number that stands in the log twice;
+- one that was killed half-way leaves itself inside, which counts for nothing, or a number without its note: at most one each.
+"""
+
+import os
+import random
+import struct
+import time
+
+from workers import Actor, until
+
+LEASE_MS = 3000  # a killed holder costs everybody this
+KILL_EVERY = 2.5
+HOLDER_OF = 2    # one kill of so many is of whoever is inside, if anybody of that side is
+
+
+class Run:
+    def __init__(self, roles, kind, seconds, directory):
+        self.roles, self.kind, self.seconds, self.kills = roles, kind, seconds, []
+        self.record, self.log = (os.path.join(directory, f"{kind}.{what}") for what in ("record", "log"))
+        self.random = random.Random(kind)
+        self.sides = {}  # of the processes
+        with open(self.record, "wb") as f:
+            f.write(bytes(16))
+        with open(self.log, "wb"):
+            pass
+
+    def read(self):
+        with open(self.record, "rb") as f:
+            return struct.unpack("<qq", f.read(16))
+
+    def begin(self, role):
+        self.sides[role.worker.pid] = role.side
+        left = max(1, int((self.end - time.monotonic()) * 1000))
+        return Actor(role).start("count", f"contention-{self.kind}", self.kind, self.record, self.log, left)
+
+    def victim(self):
+        """Of both sides in turn."""
+        roles = [r for r in self.roles if r.side == ("C", "Java")[len(self.kills) % 2]]
+        holder = self.read()[1]
+        inside = [r for r in roles if r.worker.pid == holder]
+        return inside[0] if inside and self.random.randrange(HOLDER_OF) == 0 else self.random.choice(roles)
+
+    def kill_some(self, pending):
+        while self.end - time.monotonic() > KILL_EVERY:
+            time.sleep(KILL_EVERY * self.random.uniform(0.5, 1.0))
+            early = [p.value for p in pending.values() if p.over]
+            assert not early, f"ended early: {early}"
+            role = self.victim()
+            self.kills.append(role.side)
+            role.kill()
+            pending[role] = self.begin(role.begin().wait_ready())
+
+    def run(self):
+        self.end = time.monotonic() + self.seconds
+        pending = {role: self.begin(role) for role in self.roles}
+        self.kill_some(pending)
+        for p in pending.values():
+            answer = p.answer(self.seconds + 30)
+            assert answer.words[0].isdigit(), f"{p.about}: {answer}"
+
+    def check(self, note):
+        number, inside = self.read()
+        with open(self.log) as f:
+            lines = [line.split() for line in f.read().splitlines()]
+        noted = [int(value) for value, _ in lines]
+        by_side = {side: sum(self.sides[int(pid)] == side for _, pid in lines) for side in ("C", "Java")}
+        missing = set(range(1, number + 1)) - set(noted)
+        note(f"{self.kind}: {number} increments in {self.seconds} s, {by_side['C']} by C and {by_side['Java']} by Java; {len(self.kills)} killed ({' '.join(self.kills)}), "
+             f"{len(missing)} without their note")
+        assert len(noted) == len(set(noted)), "a number was counted twice: an increment was lost"
+        assert max(noted, default=0) <= number, "the record went back"
+        assert inside == 0, f"process {inside} is inside still"
+        assert len(missing) <= len(self.kills), f"missing: {sorted(missing)}"
+        assert min(by_side.values()) > 10 * self.seconds, "one side hardly came in"
+
+
+def contention(note, stage, roles, kind, seconds):
+    if not roles[0].worker:
+        stage.begin(*roles)
+    run = Run(roles, kind, seconds, stage.directory)
+    run.run()
+    run.check(note)
+    until(lambda: stage.store.do("EXISTS", f"contention-{kind}") == 0, "nobody holds it")
+
+
+def add_contention(results, stage):
+    roles = [stage.role(side, LEASE_MS) for side in ("C", "Java") * 4]
+    for row, kind, seconds in (("lock", "lock", 30), ("fair lock", "fair", 10), ("read-write lock", "write", 10)):
+        results.add(row, "mixed", f"{row}: 4 C and 4 Java processes count, some are killed", contention, stage, roles, kind, seconds)
