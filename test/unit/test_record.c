@@ -91,7 +91,7 @@ static bool told(const struct fixture *f, enum snib__tell_kind kind, int id)
 #define GRANTED(f, id) told(f, SNIB__TELL_GRANTED, id)
 #define ENDED(f, id) told(f, SNIB__TELL_ENDED, id)
 
-static void readers_share_and_writers_do_not(void **state)
+static void F96_readers_share_and_do_not_overtake_a_writer(void **state)
 {
         struct fixture *f = *state;
         int64_t first;
@@ -121,7 +121,7 @@ static void readers_share_and_writers_do_not(void **state)
         assert_int_equal(f->record.queued, 0);
 }
 
-static void a_downgrade_has_no_gap_and_lets_readers_in(void **state)
+static void F93_a_downgrade_has_no_gap_and_lets_readers_in(void **state)
 {
         struct fixture *f = *state;
         struct snib__op under;
@@ -147,6 +147,49 @@ static void a_downgrade_has_no_gap_and_lets_readers_in(void **state)
         f->kind = SNIB_KIND_WRITE;
         assert_int_equal(apply(f, SNIB__RENEW, 1, 1), SNIB__GONE);
         assert_true(f->reply.held); /* taken: readers are in */
+}
+
+static void F94_a_dead_reader_ends_with_its_own_lease(void **state)
+{
+        struct fixture *f = *state;
+
+        f->kind = SNIB_KIND_READ;
+        (void)apply(f, SNIB__ACQUIRE, 1, 1);
+        (void)apply(f, SNIB__ACQUIRE, 2, 1);
+        f->kind = SNIB_KIND_WRITE;
+        for (int i = 0; i < 9; i++) {
+                assert_int_equal(apply(f, SNIB__ACQUIRE, 3, 1), SNIB__BUSY);
+                f->now.lease_ms += SNIB__WAITER_LEASE_MS - 1;
+                assert_int_equal(apply(f, SNIB__RENEW, 2, 1), SNIB__RENEWED);
+        }
+        assert_true(f->record.held == 1 && f->record.queued == 1); /* 1 is gone after 30 s, though 2 lives */
+        assert_int_equal(apply(f, SNIB__RELEASE, 2, 1), SNIB__RELEASED);
+        assert_true(GRANTED(f, 3));
+}
+
+/* A read within a write, in either order of release: every hold ends once, and no writer comes between. */
+static void F95_nested_holds_end_in_any_order(void **state)
+{
+        struct fixture *f = *state;
+
+        for (int first = 1; first <= 2; first++) {
+                struct snib__op under;
+
+                f->kind = SNIB_KIND_WRITE;
+                assert_int_equal(apply(f, SNIB__ACQUIRE, 1, 1), SNIB__GRANTED);
+                assert_int_equal(apply(f, SNIB__ACQUIRE, 3, 1), SNIB__BUSY);
+                f->kind = SNIB_KIND_READ;
+                under = op_of(f, SNIB__ACQUIRE, 2, 1);
+                under.under = id_of(1);
+                assert_int_equal(run(f, &under), SNIB__GRANTED);
+                assert_int_equal(apply(f, SNIB__RELEASE, first, 1), SNIB__RELEASED);
+                assert_int_equal(apply(f, SNIB__RELEASE, first, 1), SNIB__GONE);
+                assert_false(GRANTED(f, 3));
+                assert_int_equal(apply(f, SNIB__RENEW, 3 - first, 1), SNIB__RENEWED);
+                assert_int_equal(apply(f, SNIB__RELEASE, 3 - first, 1), SNIB__RELEASED);
+                assert_true(GRANTED(f, 3));
+                assert_int_equal(apply(f, SNIB__RELEASE, 3, 1), SNIB__RELEASED);
+        }
 }
 
 static void each_side_is_forced_by_itself(void **state)
@@ -347,7 +390,7 @@ static void a_semaphore_vanishes_after_its_time(void **state)
         assert_true(f->reply.applied && GRANTED(f, 3));
 }
 
-static void permits_are_all_or_none(void **state)
+static void F99_permits_are_all_or_none(void **state)
 {
         struct fixture *f = *state;
 
@@ -369,7 +412,7 @@ static void permits_are_all_or_none(void **state)
         assert_true(f->reply.held && f->reply.holders == 0 && f->reply.value == 3 && f->reply.left_ms == -1);
 }
 
-static void permits_go_by_id(void **state)
+static void F97_permits_go_by_id_and_once(void **state)
 {
         struct fixture *f = *state;
         struct snib__id hold = id_of(2);
@@ -411,7 +454,7 @@ static void permits_go_by_id(void **state)
         assert_true(f->record.holder[0].seat.expires_ms == INT64_MAX);
 }
 
-static void a_lowered_limit_takes_nothing_away(void **state)
+static void F100_a_lowered_limit_takes_nothing_away(void **state)
 {
         struct fixture *f = *state;
 
@@ -430,7 +473,7 @@ static void a_lowered_limit_takes_nothing_away(void **state)
         assert_true(f->reply.applied && ENDED(f, 6) && f->record.family == SNIB__FAMILY_NONE);
 }
 
-static void a_latch_lets_all_in_at_once(void **state)
+static void F102_F103_a_latch_counts_once_and_lets_all_in(void **state)
 {
         struct fixture *f = *state;
         struct snib__op down;
@@ -624,8 +667,10 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-            STORY(readers_share_and_writers_do_not),
-            STORY(a_downgrade_has_no_gap_and_lets_readers_in),
+            STORY(F96_readers_share_and_do_not_overtake_a_writer),
+            STORY(F93_a_downgrade_has_no_gap_and_lets_readers_in),
+            STORY(F94_a_dead_reader_ends_with_its_own_lease),
+            STORY(F95_nested_holds_end_in_any_order),
             STORY(each_side_is_forced_by_itself),
             STORY(a_semaphore_is_taken_once_and_given_back_once),
             STORY(a_semaphores_waiters_are_served_in_order),
@@ -634,10 +679,10 @@ int main(void)
             STORY(numbers_stay_in_their_range),
             STORY(only_so_many_requests_are_remembered),
             STORY(a_semaphore_vanishes_after_its_time),
-            STORY(permits_are_all_or_none),
-            STORY(permits_go_by_id),
-            STORY(a_lowered_limit_takes_nothing_away),
-            STORY(a_latch_lets_all_in_at_once),
+            STORY(F99_permits_are_all_or_none),
+            STORY(F97_permits_go_by_id_and_once),
+            STORY(F100_a_lowered_limit_takes_nothing_away),
+            STORY(F102_F103_a_latch_counts_once_and_lets_all_in),
             STORY(a_register_is_written_by_version),
             STORY(observers_hear_of_the_first_change),
             STORY(kinds_do_not_mix),
