@@ -86,7 +86,7 @@ void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now)
 void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now)
 {
         /* Of several permits some may be left. */
-        bool gone = (reason == SNIB_LOSS_TAKEN || reason == SNIB_LOSS_GONE) && h->n == 1;
+        bool gone = (reason == SNIB_LOSS_TAKEN || reason == SNIB_LOSS_GONE) && h->n <= 1;
 
         atomic_store_explicit(&h->valid_until, 0, memory_order_release);
         h->loss = reason;

@@ -64,15 +64,12 @@ static int check_upgrade(const struct snib_lock *lock, struct snib__name owner, 
 static struct snib_grant *grant_make(struct snib_lock *lock, const struct snib__want *want, struct snib__name owner)
 {
         struct snib_grant *g = snib__grant_new(lock->client, lock, owner, anonymous(lock, want));
-        const struct snib__hold *writer;
 
         if (!g)
                 return NULL;
         g->hold.n = want->n;
         g->hold.observe = want->observe;
         g->hold.seen = want->seen;
-        if (lock->kind == SNIB_KIND_READ && (writer = side(lock, owner, SNIB_KIND_WRITE)))
-                g->hold.under = writer->id;
         return g;
 }
 
