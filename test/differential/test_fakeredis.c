@@ -34,7 +34,7 @@ static struct snib__prng prng;
 
 struct command {
         int count;
-        char text[ARGS_MAX][2048];
+        char text[ARGS_MAX][8192];
         size_t length[ARGS_MAX];
 };
 
@@ -65,18 +65,32 @@ static const char *pick(const char *const *list)
         return list[snib__prng_below(&prng, n)];
 }
 
+/* Names by what stands under them; scripts about one kind of object rarely get one of another. */
+static const char *const locks[] = {"a", "b", "{c}", "d e\n", NULL};
+static const char *const sides[] = {"rw", "{rw}2", NULL};
+static const char *const counts[] = {"s", "s2", "latch", NULL};
+static const char *const permits[] = {"p", "{p}2", NULL};
+static const char *const registers[] = {"r", "r2", NULL};
+static const char *const lists[] = {"l", "redisson_lock_queue:{a}", NULL};
+static const char *const zsets[] = {"z", "redisson_lock_timeout:{a}", "{p}:timeout", NULL};
+static const char *const *const pools[] = {locks, sides, counts, permits, registers, lists, zsets};
+#define POOLS (sizeof(pools) / sizeof(pools[0]))
+
 static const char *a_key(void)
 {
-        static const char *const keys[] = {
-            "a", "b", "{c}", "d e\n", "redisson_lock_token:{a}", "redisson_lock_token:{b}", "s", NULL};
-        return pick(keys);
+        return pick(pools[snib__prng_below(&prng, POOLS)]);
 }
+
+static const char *mostly(const char *const *pool)
+{
+        return snib__prng_below(&prng, 20) ? pick(pool) : a_key();
+}
+
+static const char *const ids[] = {"00000001-0000-4000-8000-000000000000:1", "00000001-0000-4000-8000-000000000000:2",
+                                  "00000002-0000-4000-8000-000000000000:1", "mode", NULL};
 
 static const char *an_id(void)
 {
-        static const char *const ids[] = {"00000001-0000-4000-8000-000000000000:1",
-                                          "00000001-0000-4000-8000-000000000000:2",
-                                          "00000002-0000-4000-8000-000000000000:1", "mode", NULL};
         return pick(ids);
 }
 
@@ -87,65 +101,260 @@ static const char *a_value(void)
         return pick(values);
 }
 
+static const char *a_small_number(void)
+{
+        static const char *const numbers[] = {"1", "2", "3", "1", "0", "-1", "-2", "2147483647", "x", NULL};
+        return pick(numbers);
+}
+
 static const char *a_ttl(void)
 {
         static const char *const ttls[] = {"600000", "3600000", "1000000", "0", "-5", "x", NULL};
         return pick(ttls);
 }
 
-/* A script with its arguments, sometimes too few, by text or by name. */
-static void a_script(struct command *c)
+static const char *a_lease(void)
 {
-        enum snib__redis_script_id id = (enum snib__redis_script_id)snib__prng_below(&prng, SNIB__SCRIPTS);
-        const struct snib__redis_script *s = &snib__redis_scripts[id];
-        bool fenced = id == SNIB__SCRIPT_ACQUIRE_FENCED;
-        bool by_text = snib__prng_below(&prng, 4) == 0;
-        static const char *const names[] = {"a", "b", "{c}", "s", NULL};
-        const char *name = pick(names);
-        char token[64];
-
-        text(c, by_text ? "EVAL" : "EVALSHA");
-        arg(c, by_text ? s->text : s->sha1, by_text ? s->length : 40);
-        text(c, fenced ? "2" : "1");
-        text(c, name);
-        snprintf(token, sizeof(token), "redisson_lock_token:{%s}", name);
-        if (fenced)
-                text(c, token);
-        if (id == SNIB__SCRIPT_FORCE || id == SNIB__SCRIPT_QUERY)
-                text(c, "channel");
-        else
-                text(c, an_id());
-        if (id == SNIB__SCRIPT_RELEASE)
-                text(c, "channel");
-        else
-                text(c, snib__prng_below(&prng, 20) ? "600000" : a_ttl());
-        if (fenced || id == SNIB__SCRIPT_ACQUIRE)
-                text(c, snib__prng_below(&prng, 3) ? "0" : "1700000000000001");
+        return snib__prng_below(&prng, 20) ? "600000" : a_ttl();
 }
 
-/* Rows: command and arguments; k key, i id or field, v value, t TTL. */
-static void a_command(struct command *c)
+static const char *a_score(void)
 {
-        static const char *const shapes[] = {
-            "GET k",          "SET k v",           "SET k v PX t", "SET k v NX",   "SET k v XX",    "SET k v EX t",
-            "DEL k",          "DEL k k",           "EXISTS k",     "TYPE k",       "INCR k",        "HSET k i v",
-            "HSET k i v i v", "HSET k i",          "HDEL k i",     "HDEL k i i",   "HGET k i",      "HLEN k",
-            "HEXISTS k i",    "HKEYS k",           "HGETALL k",    "PEXPIRE k t",  "PTTL k",        "PERSIST k",
-            "PUBLISH k v",    "PUBSUB NUMSUB k k", "ECHO v",       "PING",         "PING v",        "DBSIZE",
-            "SELECT v",       "SELECT 0",          "NOSUCH k v",   "GET",          "GET k k",       "HGET k",
-            "EVALSHA v 0",    "EVALSHA v 5 k",     "EVAL v x",     "SCRIPT FLUSH", "UNSUBSCRIBE k", NULL};
-        char shape[64];
+        static const char *const scores[] = {"1", "2.5",           "-3", "1e3", "inf", "-inf", "nan",
+                                             "x", "1795270000000", "1",  NULL};
+        return pick(scores);
+}
+
+static const char *a_range(void)
+{
+        static const char *const ends[] = {"0", "-1", "1", "x", "(1", "-inf", "+inf", "5", "-100", "100", NULL};
+        return pick(ends);
+}
+
+static const char *a_token(void)
+{
+        return snib__prng_below(&prng, 3) ? "0" : "1700000000000001";
+}
+
+/* Keys and channels beside a name, as the engine makes them. */
+static const char *beside(char form, const char *name, char *ret, size_t room)
+{
+        bool tagged = strchr(name, '{') != NULL;
+        const char *before = form == 'T'   ? "redisson_lock_token:"
+                             : form == 'Q' ? "redisson_lock_queue:"
+                             : form == 'U' ? "redisson_lock_timeout:"
+                             : form == 'W' ? "snib_waiting:"
+                             : form == 'R' ? "snib_request:"
+                             : form == 'C' ? "channel:"
+                                           : "";
+
+        snprintf(ret, room, "%s%s%s%s%s%s", before, tagged ? "" : "{", name, tagged ? "" : "}",
+                 form == 'P'   ? ":timeout"
+                 : form == 'R' ? ":"
+                               : "",
+                 form == 'R' ? an_id() : "");
+        return ret;
+}
+
+/* One to three permit ids of 16 bytes that are not text. */
+static void some_permits(struct command *c)
+{
+        char raw[48] = {0};
+        size_t n = 1 + snib__prng_below(&prng, 3), first = snib__prng_below(&prng, 4);
+
+        for (size_t i = 0; i < n; i++) {
+                raw[16 * i] = '\n';
+                raw[16 * i + 7] = (char)0xff;
+                raw[16 * i + 15] = (char)(first + i);
+        }
+        arg(c, raw, 16 * n);
+}
+
+/* What a letter of a shape stands for. Upper case: beside the name that the shape began with. */
+static void a_hole(struct command *c, char hole, const char *name)
+{
+        static const char *const versions[] = {"-1", "-1", "0", "1700000000000001", "x", NULL};
+        static const char *const verbs[] = {"1", "2", "3", "5", NULL}, *const changes[] = {"7", "8", "9", NULL};
+        static const char *const flags[] = {"0", "1", NULL};
+        char derived[256];
+
+        switch (hole) {
+        case 'x':
+                some_permits(c);
+                break;
+        case 'k':
+                text(c, a_key());
+                break;
+        case 'i':
+                text(c, an_id());
+                break;
+        case 'v':
+                text(c, a_value());
+                break;
+        case 'n':
+                text(c, a_small_number());
+                break;
+        case 't':
+                text(c, a_ttl());
+                break;
+        case 'l':
+                text(c, a_lease());
+                break;
+        case 's':
+                text(c, a_score());
+                break;
+        case 'r':
+                text(c, a_range());
+                break;
+        case 'o':
+                text(c, a_token());
+                break;
+        case 'e':
+                text(c, pick(versions));
+                break;
+        case 'b':
+                text(c, pick(verbs));
+                break;
+        case 'c':
+                text(c, pick(changes));
+                break;
+        case 'f':
+                text(c, pick(flags));
+                break;
+        case 'y':
+                text(c, mostly(lists));
+                break;
+        case 'z':
+                text(c, mostly(zsets));
+                break;
+        default:
+                text(c, beside(hole, name, derived, sizeof(derived)));
+        }
+}
+
+/* How each script is called: the pool of its name, how many keys, the arguments after the name. A word of more than one
+ * letter stands for itself. */
+static const struct {
+        const char *script;
+        const char *const *pool;
+        const char *keys, *rest;
+} calls[] = {{"acquire", locks, "1", "i l o"},
+             {"acquire_fenced", locks, "2", "T i l o"},
+             {"release", locks, "1", "i C"},
+             {"renew", locks, "1", "i l"},
+             {"force", locks, "1", "C"},
+             {"query", NULL, "1", "B T Q P"},
+             {"fair", locks, "4", "Q U W b i C l o f 600000"},
+             {"rw", sides, "1", "b f5 i B C l o i"},
+             {"semaphore_acquire", counts, "2", "R n 600000"},
+             {"semaphore_undo", counts, "2", "R C 600000"},
+             {"semaphore_set", counts, "2", "R n l C 600000"},
+             {"semaphore_add", counts, "2", "R n f C 600000"},
+             {"semaphore_drain", counts, "2", "R 600000"},
+             {"semaphore_query", counts, "1", ""},
+             {"semaphore_delete", counts, "2", "R 600000"},
+             {"permits_acquire", permits, "2", "P l o x C"},
+             {"permits_release", permits, "2", "P x C"},
+             {"permits_renew", permits, "2", "P l x C"},
+             {"permits_change", permits, "3", "P R c n f C 600000"},
+             {"permits_query", permits, "2", "P"},
+             {"permits_force", permits, "2", "P C"},
+             {"permits_delete", permits, "3", "P R 600000"},
+             {"latch_set", counts, "2", "R n C 600000"},
+             {"latch_add", counts, "2", "R n C 600000"},
+             {"latch_delete", counts, "2", "R C 600000"},
+             {"register_write", registers, "2", "R e v C 600000"},
+             {"register_delete", registers, "2", "R e C 600000"},
+             {"register_query", registers, "1", "e"}};
+
+static void words(struct command *c, const char *shape, const char *name)
+{
+        char copy[128];
         char *rest = NULL;
 
-        snprintf(shape, sizeof(shape), "%s", pick(shapes));
-        for (char *word = strtok_r(shape, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-                bool hole = !word[1] && c->count;
-                text(c, hole && *word == 'k'   ? a_key()
-                        : hole && *word == 'i' ? an_id()
-                        : hole && *word == 'v' ? a_value()
-                        : hole && *word == 't' ? a_ttl()
-                                               : word);
-        }
+        snprintf(copy, sizeof(copy), "%s", shape);
+        for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+                if (!strcmp(word, "f5")) /* a side of a read-write lock */
+                        text(c, snib__prng_below(&prng, 2) ? "5" : "6");
+                else if (word[1] || !c->count)
+                        text(c, word);
+                else
+                        a_hole(c, *word, name);
+}
+
+/* A script with its arguments, by text or by name. */
+static void a_script(struct command *c)
+{
+        size_t id = snib__prng_below(&prng, SNIB__SCRIPTS), call = 0;
+        const struct snib__redis_script *s = &snib__redis_scripts[id];
+        bool by_text = snib__prng_below(&prng, 4) == 0;
+        const char *name;
+
+        while (call < sizeof(calls) / sizeof(calls[0]) && strcmp(calls[call].script, s->name) != 0)
+                call++;
+        if (call == sizeof(calls) / sizeof(calls[0]))
+                fail_msg("nothing is known of how %s.lua is called", s->name);
+        name = calls[call].pool ? mostly(calls[call].pool) : a_key();
+        text(c, by_text ? "EVAL" : "EVALSHA");
+        arg(c, by_text ? s->text : s->sha1, by_text ? s->length : 40);
+        text(c, calls[call].keys);
+        text(c, name);
+        words(c, calls[call].rest, name);
+}
+
+/* Rows: command and arguments; for the letters see a_hole(). */
+static void a_command(struct command *c)
+{
+        static const char *const shapes[] = {"GET k",       "SET k v",       "SET k v PX t",    "SET k v NX",
+                                             "SET k v XX",  "SET k v EX t",  "SET k v KEEPTTL", "SET k v KEEPTTL PX t",
+                                             "DEL k",       "DEL k k",       "UNLINK k",        "EXISTS k",
+                                             "TYPE k",      "INCR k",        "DECR k",          "INCRBY k n",
+                                             "INCRBY k v",  "DECRBY k n",    "HSET k i v",      "HSET k i v i v",
+                                             "HSET k i",    "HDEL k i",      "HDEL k i i",      "HGET k i",
+                                             "HMGET k i i", "HINCRBY k i n", "HINCRBY k i v",   "HLEN k",
+                                             "HEXISTS k i", "HKEYS k",       "HGETALL k",       "PEXPIRE k t",
+                                             "PTTL k",      "PERSIST k",     "PUBLISH k v",     "PUBSUB NUMSUB k k",
+                                             "ECHO v",      "PING",          "PING v",          "DBSIZE",
+                                             "SELECT v",    "SELECT 0",      "NOSUCH k v",      "GET",
+                                             "GET k k",     "HGET k",        "EVALSHA v 0",     "EVALSHA v 5 k",
+                                             "EVAL v x",    "SCRIPT FLUSH",  "UNSUBSCRIBE k",   NULL};
+        static const char *const collections[] = {"LPUSH y i",
+                                                  "RPUSH y i i",
+                                                  "RPUSH y i",
+                                                  "LPOP y",
+                                                  "RPOP y",
+                                                  "LINDEX y r",
+                                                  "LLEN y",
+                                                  "LRANGE y r r",
+                                                  "LREM y n i",
+                                                  "LREM y r i",
+                                                  "ZADD z s i",
+                                                  "ZADD z s i s i",
+                                                  "ZADD z NX s i",
+                                                  "ZADD z XX s i",
+                                                  "ZADD z NX XX s i",
+                                                  "ZADD z s i s",
+                                                  "ZADD z XX s",
+                                                  "ZINCRBY z s i",
+                                                  "ZREM z i",
+                                                  "ZREM z i i",
+                                                  "ZCARD z",
+                                                  "ZSCORE z i",
+                                                  "ZRANK z i",
+                                                  "ZCOUNT z r r",
+                                                  "ZRANGE z r r",
+                                                  "ZRANGE z r r WITHSCORES",
+                                                  "ZRANGE z 0 -1 NONSENSE",
+                                                  "ZRANGEBYSCORE z r r",
+                                                  "ZRANGEBYSCORE z r r WITHSCORES",
+                                                  "ZRANGEBYSCORE z r r LIMIT n n",
+                                                  "ZREMRANGEBYSCORE z r r",
+                                                  "ZRANGEBYSCORE z r r LIMIT 0",
+                                                  "DEL y",
+                                                  "DEL z",
+                                                  NULL};
+
+        words(c, pick(snib__prng_below(&prng, 2) ? shapes : collections), a_key());
 }
 
 /* Small programs about the conversion between Lua and replies. */
@@ -302,29 +511,38 @@ static void compare(redisContext *real, const struct command *c, uint64_t seed, 
         freeReplyObject(f);
 }
 
+static void compare_key(redisContext *real, const char *key, uint64_t seed, uint64_t op)
+{
+        static const char *const questions[] = {"TYPE", "PTTL", "GET", "HGETALL", "LRANGE", "ZRANGE"};
+        struct command c;
+
+        for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
+                c.count = 0;
+                text(&c, questions[i]);
+                text(&c, key);
+                if (i >= 4) {
+                        text(&c, "0");
+                        text(&c, "-1");
+                }
+                if (i == 5)
+                        text(&c, "WITHSCORES");
+                compare(real, &c, seed, op);
+        }
+}
+
 /* Every key's type, TTL and value. */
 static void compare_data(redisContext *real, uint64_t seed, uint64_t op)
 {
-        static const char *const keys[] = {"a",
-                                           "b",
-                                           "{c}",
-                                           "d e\n",
-                                           "redisson_lock_token:{a}",
-                                           "redisson_lock_token:{b}",
-                                           "redisson_lock_token:{{c}}",
-                                           "redisson_lock_token:{s}",
-                                           "s"};
-        static const char *const questions[] = {"TYPE", "PTTL", "GET", "HGETALL"};
         struct command c = {0};
+        char key[256];
 
         text(&c, "DBSIZE");
         compare(real, &c, seed, op);
-        for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-                for (size_t j = 0; j < sizeof(questions) / sizeof(questions[0]); j++) {
-                        c.count = 0;
-                        text(&c, questions[j]);
-                        text(&c, keys[i]);
-                        compare(real, &c, seed, op);
+        for (size_t i = 0; i < POOLS; i++)
+                for (size_t j = 0; pools[i][j]; j++) {
+                        compare_key(real, pools[i][j], seed, op);
+                        for (const char *form = "TQUWP"; *form; form++)
+                                compare_key(real, beside(*form, pools[i][j], key, sizeof(key)), seed, op);
                 }
 }
 
@@ -340,7 +558,7 @@ static void fakeredis_answers_like_a_real_server(void **state)
         for (uint64_t op = 0; op < ops; op++) {
                 uint64_t what = snib__prng_below(&prng, 100);
                 c.count = 0;
-                if (what < 55)
+                if (what < 60)
                         a_script(&c);
                 else if (what < 90)
                         a_command(&c);
