@@ -363,7 +363,7 @@ void sim_check_answer(struct sim *w, struct sim_client *c, const struct snib__ca
 void sim_check_forgotten(struct sim *w, struct sim_hold *h)
 {
         h->log->freed_at = w->now;
-        if (h->log->account == SIM_OPEN)
+        if (h->log->account == SIM_OPEN && !h->log->forgotten)
                 sim_account_close(w, h->log, false); /* never taken, or given back */
 }
 

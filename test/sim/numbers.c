@@ -34,8 +34,8 @@ void sim_account_close(struct sim *w, struct sim_log *log, bool executed)
         struct sim_seen *seen = &w->seen[log->name];
 
         log->account = SIM_CLOSED;
-        if (executed && log->epoch != seen->epoch)
-                return; /* into this account or the one before */
+        if (log->epoch != seen->epoch)
+                return; /* into this account or the one before: both stay possible */
         widen(seen, log->delta, -1);
         if (executed) {
                 seen->low += log->delta;
@@ -51,8 +51,11 @@ static void begin_account(struct sim *w, int name, int64_t value)
         seen->low = seen->high = 0;
         seen->epoch++;
         for (int i = 0; i < w->log_count; i++)
-                if (w->logs[i]->name == name && w->logs[i]->account == SIM_OPEN)
+                if (w->logs[i]->name == name && w->logs[i]->account == SIM_OPEN) {
                         widen(seen, w->logs[i]->delta, 1);
+                        if (!w->logs[i]->asked)
+                                widen(seen, -w->logs[i]->delta, 1); /* it may be in the new value, and be undone */
+                }
 }
 
 static void check_account(struct sim *w, int name, const char *invariant, int64_t value, int64_t least)
@@ -103,14 +106,14 @@ static void check_register(struct sim *w, int name, int actor, const struct sim_
         if (t->version == seen->version)
                 return;
         if (t->version == 0) {
-                if (w->options.store == SIM_BYTES && w->stepped_back)
-                        seen->last_token = 0; /* all that Redis has left is its clock */
                 if (actor >= 0 && w->clients[actor].deletes == 0)
                         sim_fail(w, SIM_UNSAFE, "V1", "%s was deleted by client %d", w->names[name], actor);
         } else if (!log) {
                 sim_fail(w, SIM_UNSAFE, "V1", "%s has a value that nobody wrote", w->names[name]);
         } else {
-                if (t->version <= seen->last_token)
+                /* After a deletion all that Redis has left is its clock. */
+                if (t->version <= seen->last_token &&
+                    !(w->options.store == SIM_BYTES && w->stepped_back && seen->version == 0))
                         sim_fail(w, SIM_UNSAFE, "V1", "%s has version %lld after %lld", w->names[name],
                                  (long long)t->version, (long long)seen->last_token);
                 if (log->installed && !log->stale)

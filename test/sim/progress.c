@@ -116,6 +116,8 @@ static void check_queue(struct sim *w, int name, const struct sim_seen *before, 
         for (int i = 0; i < after->places; i++) {
                 int at = 0;
 
+                if (after->place[i].ends <= w->now)
+                        continue;
                 while (at < before->places &&
                        (before->place[at].log != after->place[i].log || before->place[at].ends <= w->now))
                         at++;

@@ -7,6 +7,7 @@
  */
 
 #include "simnet.h"
+#include <snib/error.h>
 #include <string.h>
 
 #define WALL_START ((int64_t)1790000000 * 1000000)
@@ -131,6 +132,39 @@ static void keep_value(struct sim *w, int name, const struct snib__op *op, const
         s->writer[name] = sim_log_of(w, &op->id);
 }
 
+/* Its id is remembered when it was executed. */
+static bool counts(const struct snib__op *op)
+{
+        return op->verb >= SNIB__SET || op->permits || op->kind == SNIB_KIND_SEMAPHORE;
+}
+
+/* The record remembers so many requests of a name and no more, which is enough for stores that lose no answers. This
+ * server does lose them: it says that it does not know rather than execute twice. */
+static bool forgotten(struct sim *w, int name, const struct snib__op *op, struct snib__reply *ret_reply)
+{
+        struct sim_log *log = counts(op) ? sim_log_of(w, &op->id) : NULL;
+
+        if (!log || !log->order || sim_messages_of(w)->executed[name] - log->order < SNIB__DONES_MAX - 1)
+                return false;
+        log->forgotten = true;
+        if (op->verb == SNIB__RELEASE && !op->permits)
+                return false; /* nothing is executed by it */
+        memset(ret_reply, 0, sizeof(*ret_reply));
+        ret_reply->status = SNIB__FAILED;
+        ret_reply->error = SNIB_EUNKNOWN;
+        return true;
+}
+
+static void remember(struct sim *w, int name, const struct snib__op *op, const struct snib__reply *reply)
+{
+        struct sim_log *log = counts(op) ? sim_log_of(w, &op->id) : NULL;
+        bool executed = reply->status == SNIB__GRANTED || reply->status == SNIB__DONE ||
+                        (reply->status == SNIB__RELEASED && op->permits);
+
+        if (log && executed && !log->order)
+                log->order = ++sim_messages_of(w)->executed[name];
+}
+
 static void apply(struct sim *w, int actor, int name, const struct snib__op *op, struct snib__reply *ret_reply)
 {
         struct sim_messages *s = sim_messages_of(w);
@@ -141,11 +175,14 @@ static void apply(struct sim *w, int actor, int name, const struct snib__op *op,
         const char *broken;
         int64_t token = t->seats ? t->seat[0].token : 0;
 
+        if (forgotten(w, name, op, ret_reply))
+                return;
         snib__record_apply(r, op, server_clock(w), ret_reply, &change);
         broken = snib__record_check(r);
         if (broken)
                 sim_fail(w, SIM_UNSAFE, "model", "%s: not so: %s", w->names[name], broken);
         keep_value(w, name, op, ret_reply);
+        remember(w, name, op, ret_reply);
         if (change.record || change.holders || change.queue)
                 look(w, name);
         sim_trace(w, -1, "server", r->token, "verb %d from %d: %s holder %s token %lld, %d wait", op->verb, actor,

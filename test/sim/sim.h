@@ -122,8 +122,10 @@ struct sim_log {
         char permit[SIM_PERMITS][33];
         /* a number */
         enum sim_account account;
-        int64_t delta; /* what it adds when it is executed */
-        int epoch;     /* of the number when it was sent */
+        int64_t delta;  /* what it adds when it is executed */
+        int epoch;      /* of the number when it was sent */
+        int order;      /* of its execution, 0: none */
+        bool forgotten; /* by the server, which was asked again */
         /* a register */
         int64_t expected, version;
         char data[24];

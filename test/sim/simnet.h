@@ -67,6 +67,7 @@ struct sim_messages {
         struct sim_truth truth[SIM_NAMES];
         struct sim_log *writer[SIM_NAMES];
         char value[SIM_NAMES][32];
+        int executed[SIM_NAMES]; /* requests that are remembered, ever */
         struct sim_event expiry[SIM_NAMES];
         snib__ns down_until;
         snib__ns wall_offset;
