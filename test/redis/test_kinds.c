@@ -1008,6 +1008,28 @@ static void channels_of_kinds_are_redissons(void **state)
 
 /* ---- the server's troubles */
 
+static void values_up_to_the_limit_come_back(void **state)
+{
+        static const size_t sizes[] = {0, 65535, 65536, 70000, 1 << 20};
+        char *bytes = malloc(1 << 20);
+
+        (void)state;
+        assert_non_null(bytes);
+        memset(bytes, '\n', 1 << 20);
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+                struct snib__id id = pump_id(a);
+                struct snib__op op = asked(a, SNIB__WRITE, SNIB_KIND_REGISTER, &id);
+                op.expected = -1;
+                op.data = bytes;
+                op.data_length = sizes[i];
+                assert_int_equal(pump_do(a, &op).status, SNIB__DONE);
+                struct snib__reply r = with(b, SNIB__QUERY, SNIB_KIND_REGISTER, NULL);
+                assert_int_equal(r.status, SNIB__INFO);
+                assert_int_equal(r.data_length, sizes[i]);
+        }
+        free(bytes);
+}
+
 static void F51_every_kind_survives_forgotten_scripts(void **state)
 {
         (void)state;
@@ -1122,6 +1144,7 @@ int main(void)
             TEST(F105_terms_are_told_to_observers),
             TEST(plain_locks_can_be_observed),
             TEST(channels_of_kinds_are_redissons),
+            TEST(values_up_to_the_limit_come_back),
             TEST(F51_every_kind_survives_forgotten_scripts),
             TEST(F48_a_full_server_releases_every_kind),
             TEST(F48_a_full_server_serves_a_queue_that_stands),

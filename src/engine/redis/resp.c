@@ -196,14 +196,24 @@ bool snib__resp_feed(struct snib__resp *r, const char *bytes, size_t length)
         return false;
 }
 
+/* The reader has seen the type byte of what it waits for, and stands behind it. */
+static bool in_bulk(const redisReader *reader)
+{
+#if HIREDIS_MAJOR >= 1
+        const redisReadTask *task = reader->ridx >= 0 ? reader->task[reader->ridx] : NULL;
+#else
+        const redisReadTask *task = reader->ridx >= 0 ? &reader->rstack[reader->ridx] : NULL;
+#endif
+
+        return task && task->type == REDIS_REPLY_STRING;
+}
+
 /* What waits for more bytes is either a bulk string or a line. */
 static bool unparsed_too_long(struct snib__resp *r)
 {
-        const redisReader *reader = r->reader;
-        size_t waiting = reader->len - reader->pos;
+        size_t waiting = r->reader->len - r->reader->pos;
 
-        return waiting > SNIB__RESP_LINE_MAX &&
-               (reader->buf[reader->pos] != '$' || waiting > SNIB__RESP_BULK_MAX + SNIB__RESP_LINE_MAX);
+        return waiting > SNIB__RESP_LINE_MAX + (in_bulk(r->reader) ? SNIB__RESP_BULK_MAX : 0);
 }
 
 int snib__resp_next(struct snib__resp *r, const struct snib__resp_value **ret_values, size_t *ret_count)
