@@ -49,7 +49,8 @@ struct snib__multi_part {
         /* The machine's, under the record's lock. */
         enum snib__multi_state state;
         bool cancelled;
-        int said; /* the last answer */
+        bool to_release; /* it was held or asked when the release began */
+        int said;        /* the last answer */
 };
 
 struct snib_multigrant {

@@ -127,17 +127,22 @@ static void give_back(struct snib_multigrant *g, struct snib__multi_part *p, sni
         }
 }
 
-/* The end of what a member was asked for or holds. True: there was something to be done. */
+/* What was asked for is wanted no more. True: there was something to be done. */
+static bool cancel(struct snib__multi_part *p)
+{
+        if (p->state != SNIB__PART_ASKING || p->cancelled || atomic_load(&p->closed))
+                return false;
+        p->cancelled = true;
+        snib__part_cancel(&p->base);
+        return true;
+}
+
+/* The same of what is held. */
 static bool end(struct snib_multigrant *g, struct snib__multi_part *p, snib__ns patience)
 {
-        if (p->state == SNIB__PART_HELD) {
-                give_back(g, p, patience);
-        } else if (p->state == SNIB__PART_ASKING && !p->cancelled && !atomic_load(&p->closed)) {
-                p->cancelled = true;
-                snib__part_cancel(&p->base);
-        } else {
+        if (p->state != SNIB__PART_HELD)
                 return false;
-        }
+        give_back(g, p, patience);
         return true;
 }
 
@@ -329,34 +334,47 @@ static bool is_passing(int code)
         return class == SNIB_CLASS_UNAVAILABLE || class == SNIB_CLASS_UNKNOWN;
 }
 
+/* Why a member's vote is missing: 0, because somebody else holds it, or there was no time for it to answer. */
+static int complaint(const struct snib_multigrant *g, const struct snib__multi_part *p, snib__ns now,
+                     const struct snib_error **ret)
+{
+        static const struct snib_error silent = {.text = "the server did not answer in time"},
+                                       late = {.text = "the server granted it too late to be worth anything"};
+
+        *ret = p->state == SNIB__PART_ASKING ? &silent : p->state == SNIB__PART_HELD ? &late : &p->base.err;
+        if (p->state == SNIB__PART_ASKING)
+                return now - g->begun >= g->node_timeout ? SNIB_EUNKNOWN : 0;
+        if (p->state == SNIB__PART_HELD)
+                return is_vote(g, p, now) ? 0 : SNIB_ENOTREADY;
+        return p->said < 0 ? p->said : 0;
+}
+
 /* Not enough members granted. What they said decides whether that is an answer, an error, or an error at once. */
 static void red_failed(struct snib_multigrant *g, snib__ns now)
 {
-        static const struct snib_error late = {.text = "the server did not answer in time"};
-        const struct snib__multi_part *bad = NULL, *refused = NULL;
+        const struct snib__multi_part *first = NULL, *refused = NULL;
+        const struct snib_error *why;
         size_t failed = 0, refusals = 0;
 
         for (size_t i = 0; i < g->count; i++) {
                 const struct snib__multi_part *p = &g->parts[i];
-                bool silent = p->state == SNIB__PART_ASKING && now - g->begun >= g->node_timeout;
+                int code = complaint(g, p, now, &why);
+                bool refusal = code && !is_passing(code);
 
-                if (!silent && (p->state == SNIB__PART_ASKING || p->said >= 0))
-                        continue;
-                failed++;
-                bad = bad ? bad : p;
-                if (silent || is_passing(p->said))
-                        continue;
-                refusals++;
-                refused = refused ? refused : p;
+                failed += code != 0;
+                refusals += refusal;
+                first = code && !first ? p : first;
+                refused = refusal && !refused ? p : refused;
         }
         if (refusals > g->count - g->needed)
                 undo(g, blame(g, refused, refused->said, &refused->base.err), false);
         else if (failed <= g->count - g->needed)
                 undo(g, 0, true);
-        else if (bad->state == SNIB__PART_ASKING)
-                undo(g, blame(g, bad, SNIB_EUNKNOWN, &late), true);
-        else
-                undo(g, blame(g, bad, bad->said, &bad->base.err), true);
+        else {
+                int code = complaint(g, first, now, &why);
+
+                undo(g, blame(g, first, code, why), true);
+        }
 }
 
 static void step_red(struct snib_multigrant *g, snib__ns now)
@@ -393,7 +411,7 @@ static bool step_undoing(struct snib_multigrant *g, snib__ns now)
         bool any = false;
 
         for (size_t i = 0; i < g->count; i++)
-                any |= end(g, &g->parts[i], g->red ? g->node_timeout : SNIB__MULTI_UNDO);
+                any |= cancel(&g->parts[i]) || end(g, &g->parts[i], g->red ? g->node_timeout : SNIB__MULTI_UNDO);
         if (any || !all_idle(g))
                 return any;
         if (!g->again || g->once || now >= g->deadline || atomic_load(&g->cancelled)) {
@@ -447,25 +465,28 @@ static bool step_held(struct snib_multigrant *g, snib__ns now)
         return any;
 }
 
-/* 1 or an error: which, when all members have answered, or enough of them. */
+/* 1 or an error: which, when all members have answered. Red: as soon as a majority is certainly free for the next. */
 static void verdict(struct snib_multigrant *g)
 {
         const struct snib__multi_part *bad = NULL;
-        size_t open = 0, failed = 0;
+        size_t open = 0, freed = 0, failed = 0;
 
         for (size_t i = 0; i < g->count; i++) {
                 const struct snib__multi_part *p = &g->parts[i];
 
-                open += p->state != SNIB__PART_IDLE;
-                if (p->state != SNIB__PART_IDLE || p->said >= 0 || (g->red && p->said == SNIB_ELOST))
-                        continue;
-                failed++;
-                bad = bad ? bad : p;
+                if (p->state != SNIB__PART_IDLE) {
+                        open++;
+                } else if (p->said >= 0 || (g->red && p->said == SNIB_ELOST)) {
+                        freed++;
+                } else if (p->to_release) {
+                        failed++;
+                        bad = bad ? bad : p;
+                }
         }
-        /* Red: as soon as a majority is certainly free for others, whatever the rest says. */
-        if (g->red ? open + failed > g->count - g->needed && open > 0 : open > 0)
+        if (open > 0 && !(g->red && freed >= g->needed))
                 return;
         g->released = true;
+        g->due = SNIB__NEVER;
         g->result = 1;
         if (failed > g->count - g->needed)
                 g->result = blame(g, bad, bad->said, &bad->base.err);
@@ -476,12 +497,17 @@ static void verdict(struct snib_multigrant *g)
         }
 }
 
-static bool step_releasing(struct snib_multigrant *g)
+/* Members that were asked and have not answered yet may do so, for a while: what they grant is then given back, while
+ * what a cancelled one grants could stand in the way of the next acquire for a moment. */
+static bool step_releasing(struct snib_multigrant *g, snib__ns now)
 {
         bool any = false;
 
-        for (size_t i = 0; i < g->count; i++)
+        for (size_t i = 0; i < g->count; i++) {
                 any |= end(g, &g->parts[i], g->red ? g->node_timeout : SNIB__NEVER);
+                if (now >= g->due)
+                        any |= cancel(&g->parts[i]);
+        }
         if (any)
                 return true;
         if (!g->released)
@@ -498,8 +524,11 @@ void snib__multi_release(struct snib_multigrant *g)
         atomic_store(&g->granted, false);
         g->lost = NULL;
         g->due = SNIB__NEVER;
-        for (size_t i = 0; i < g->count; i++)
-                g->parts[i].said = 0;
+        for (size_t i = 0; i < g->count; i++) {
+                g->parts[i].to_release = g->parts[i].state != SNIB__PART_IDLE;
+                if (g->parts[i].state == SNIB__PART_ASKING)
+                        g->due = snib__after(snib__os_now(), g->node_timeout);
+        }
 }
 
 snib__ns snib__multi_step(struct snib_multigrant *g)
@@ -526,7 +555,7 @@ snib__ns snib__multi_step(struct snib_multigrant *g)
                         again |= step_held(g, now);
                         break;
                 case SNIB__MULTI_RELEASING:
-                        again |= step_releasing(g);
+                        again |= step_releasing(g, now);
                         break;
                 case SNIB__MULTI_OVER:
                         break;
