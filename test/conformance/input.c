@@ -218,7 +218,7 @@ static int family(const struct noun *noun)
 }
 
 /* What there is of `there` under the name, and what an object of another kind is told about it. */
-static void mixed(const struct noun *there, const struct noun *asked, bool told_apart)
+static void mixed(const struct noun *there, const struct noun *asked)
 {
         char name[64];
         struct obj *a, *b;
@@ -232,13 +232,11 @@ static void mixed(const struct noun *there, const struct noun *asked, bool told_
         b = obj_new(asked, d, name);
         obj_shut(a);
         assert_int_equal(snib_describe(d, name, 0, &info, NULL), 1);
-        if (info.kind != SNIB_KIND_COUNTER || told_apart) {
-                r = obj_take(b, 0, &err);
-                if (r != SNIB_EKIND)
-                        print_message("# %s: %d %s\n", name, r, err.text);
-                assert_int_equal(r, SNIB_EKIND);
-                assert_true(strlen(err.text) > 20);
-        }
+        r = obj_take(b, 0, &err);
+        if (r != SNIB_EKIND)
+                print_message("# %s: %d %s\n", name, r, err.text);
+        assert_int_equal(r, SNIB_EKIND);
+        assert_true(strlen(err.text) > 20);
         obj_open(a);
         obj_clean(a);
         obj_free(a);
@@ -247,16 +245,20 @@ static void mixed(const struct noun *there, const struct noun *asked, bool told_
         snib_close(d);
 }
 
+/* Redisson stores all three as a plain number. */
+static bool are_numbers(const struct noun *a, const struct noun *b)
+{
+        return !((a->cap | b->cap) & ~(unsigned)(SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH));
+}
+
 static void one_name_is_of_one_kind(void **state)
 {
         for (int i = 0; i < NOUNS; i++)
                 for (int j = 0; j < NOUNS; j++) {
-                        /* On Redis both are a number. */
-                        bool told_apart = !((nouns[i].cap | nouns[j].cap) == (SNIB_CAP_SEMAPHORE | SNIB_CAP_LATCH));
-
                         if (nouns[i].cap & ~caps || nouns[j].cap & ~caps || family(&nouns[i]) == family(&nouns[j]))
                                 continue;
-                        mixed(&nouns[i], &nouns[j], told_apart);
+                        if (!server || !are_numbers(&nouns[i], &nouns[j]))
+                                mixed(&nouns[i], &nouns[j]);
                 }
 }
 
