@@ -73,11 +73,18 @@ static int close_down(void **state)
         return 0;
 }
 
-static void ask(enum snib__verb verb)
+static void ask_of(int kind, enum snib__verb verb)
 {
         struct snib__op op = pump_op(p, verb, "name", pump_id(p), 30000);
 
+        op.kind = kind;
+        op.enqueue = true;
         p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+}
+
+static void ask(enum snib__verb verb)
+{
+        ask_of(SNIB_KIND_LOCK, verb);
 }
 
 /* The next note answers a request with this status. */
@@ -237,6 +244,54 @@ static void F137_wrong_shapes_are_refused(void **state)
         }
         for (size_t i = 0; i < sizeof(release) / sizeof(release[0]); i++) {
                 nonsense(i % 2 ? SNIB__RELEASE : SNIB__RENEW, release[i], strlen(release[i]));
+                close_down(state);
+                open_up(state);
+        }
+}
+
+/* Answers of scripts of other kinds that are not what they should be. */
+static void F137_wrong_shapes_of_every_kind_are_refused(void **state)
+{
+        static const struct {
+                int kind;
+                enum snib__verb verb;
+                const char *bytes;
+        } rows[] = {
+            {SNIB_KIND_FAIR, SNIB__ACQUIRE, "*3\r\n:0\r\n:5\r\n$1\r\nx\r\n"},
+            {SNIB_KIND_FAIR, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:1\r\n$1\r\n1\r\n"},
+            {SNIB_KIND_FAIR, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:-1\r\n:1\r\n"},
+            {SNIB_KIND_FAIR, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:3\r\n:2\r\n"},
+            {SNIB_KIND_FAIR, SNIB__ACQUIRE, "*5\r\n:0\r\n:-3\r\n$1\r\nx\r\n:1\r\n:1\r\n"},
+            {SNIB_KIND_FAIR, SNIB__RELEASE, "*2\r\n:0\r\n:1\r\n"},
+            {SNIB_KIND_FAIR, SNIB__FORCE, "*3\r\n:1\r\n:-2\r\n$0\r\n\r\n"},
+            {SNIB_KIND_LOCK, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:1\r\n:1\r\n"},
+            {SNIB_KIND_READ, SNIB__ACQUIRE, "*3\r\n:0\r\n:-2\r\n$0\r\n\r\n"},
+            {SNIB_KIND_READ, SNIB__RENEW, "*3\r\n:-1\r\n$1\r\n1\r\n:0\r\n"},
+            {SNIB_KIND_WRITE, SNIB__RELEASE, "*1\r\n:2\r\n"},
+            {SNIB_KIND_WRITE, SNIB__ACQUIRE, "*2\r\n:1\r\n$2\r\n-5\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE, "*1\r\n:1\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE, "*3\r\n:-1\r\n:1\r\n:1\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE,
+             "*8\r\n:1\r\n$5\r\nother\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE,
+             "*8\r\n:1\r\n$4\r\nlock\r\n:5\r\n$1\r\nx\r\n:-1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE,
+             "*8\r\n:1\r\n$4\r\nlock\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n$1\r\n0\r\n$0\r\n\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE, "*8\r\n:1\r\n:1\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE,
+             "*8\r\n:2\r\n$4\r\nlock\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE, "*8\r\n:1\r\n$4\r\nlock\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n:7\r\n$0\r\n\r\n"},
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                ask_of(rows[i].kind, rows[i].verb);
+                say(commands, rows[i].bytes);
+                turn();
+                struct snib__note n;
+                assert_true(next(&n));
+                if (n.kind != SNIB__NOTE_REPLY || n.reply.status != SNIB__FAILED || n.reply.error != SNIB_EUNKNOWN)
+                        fail_msg("%s is taken", rows[i].bytes);
+                link_down(SNIB_EPROTOCOL);
                 close_down(state);
                 open_up(state);
         }
@@ -617,6 +672,7 @@ int main(void)
             TEST(F136_deep_nesting_is_refused),
             TEST(F137_a_line_without_end_is_refused),
             TEST(F137_wrong_shapes_are_refused),
+            TEST(F137_wrong_shapes_of_every_kind_are_refused),
             TEST(F138_more_replies_than_questions_close),
             TEST(F138_fewer_replies_end_at_the_deadline),
             TEST(F138_an_unasked_error_closes_with_its_code),

@@ -132,8 +132,8 @@ bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *v, si
         size_t thing;
 
         if (count != 9 || (v[1].integer != 0 && v[1].integer != 1) || v[5].type != SNIB__RESP_INTEGER ||
-            v[6].type != SNIB__RESP_INTEGER || v[8].type != SNIB__RESP_STRING || v[5].integer < 0 ||
-            (v[7].length && !snib__decode_token(r, &v[7], &token)) ||
+            v[6].type != SNIB__RESP_INTEGER || v[7].type != SNIB__RESP_STRING || v[8].type != SNIB__RESP_STRING ||
+            v[5].integer < 0 || (v[7].length && !snib__decode_token(r, &v[7], &token)) ||
             (v[8].length && !snib__decode_number(r, &v[8], &ret->value)) || !snib__decode_holder(r, &v[3], &v[4], ret))
                 return false;
         thing = thing_of(r, &v[2]);
