@@ -19,6 +19,7 @@
 
 #define MEMBERS_MAX 8
 #define COUNT_WAIT_MS 2000
+#define LOOK_PAUSE_NS 5000000
 
 /* A handle, or a grant of it. */
 struct kept {
@@ -299,33 +300,53 @@ static const char *count_one(int record, int log)
         return write(log, line, (size_t)length) == length ? NULL : "cannot write";
 }
 
-/* Counts until the time is up; how often, or what was wrong. */
-static int64_t count(struct call *call, snib_lock *lock, int record, int log, int64_t ms, const char **ret_wrong)
+/* What a reader does instead. */
+static const char *look(int record, int log)
 {
-        struct timespec start, now;
-        int64_t counted = 0;
+        int64_t before[2], after[2];
 
-        clock_gettime(CLOCK_MONOTONIC, &start);
-        do {
+        if (pread(record, before, sizeof(before), 0) != sizeof(before) ||
+            pread(record, after, sizeof(after), 0) != sizeof(after))
+                return "the record is cut";
+        if (before[1] && kill((pid_t)before[1], 0) == 0)
+                return "overlap: another process is inside";
+        return before[0] == after[0] ? NULL : "overlap: the number changed";
+}
+
+static int64_t now_ms(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Does it under the lock until the time is up; how often, or what was wrong. */
+static int64_t repeat(struct call *call, snib_lock *lock, const char *(*act)(int record, int log), int record, int log,
+                      const char **ret_wrong)
+{
+        int64_t times = 0;
+
+        for (int64_t end = now_ms() + number(call, 3); now_ms() < end;) {
                 snib_grant *grant;
                 int r = snib_lock_acquire(lock, COUNT_WAIT_MS, &grant, &call->err);
 
                 if (r < 0)
                         return r;
                 if (r == 1) {
-                        *ret_wrong = count_one(record, log);
+                        *ret_wrong = act(record, log);
                         r = snib_grant_release(grant, &call->err);
                         if (*ret_wrong || r < 0)
                                 return r;
-                        counted++;
+                        times++;
                 }
-                clock_gettime(CLOCK_MONOTONIC, &now);
-        } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < ms);
-        return counted;
+                if (act == look) /* readers all the time would let no writer in */
+                        nanosleep(&(struct timespec){.tv_nsec = LOOK_PAUSE_NS}, NULL);
+        }
+        return times;
 }
 
-/* count NAME KIND FILE LOG MS */
-static void do_count(struct call *call)
+static void repeat_on_files(struct call *call, const char *(*act)(int record, int log))
 {
         struct kept *h = handle(call, text(call, 0), 0);
         int record = open(text(call, 1), O_RDWR | O_CLOEXEC),
@@ -335,7 +356,7 @@ static void do_count(struct call *call)
         if (record < 0 || log < 0) {
                 say(call, "error open %s", strerror(errno));
         } else if (h) {
-                int64_t r = count(call, h->lock, record, log, number(call, 3), &wrong);
+                int64_t r = repeat(call, h->lock, act, record, log, &wrong);
                 if (wrong)
                         say(call, "error overlap %s", wrong);
                 else
@@ -345,6 +366,18 @@ static void do_count(struct call *call)
                 close(record);
         if (log >= 0)
                 close(log);
+}
+
+/* count NAME KIND FILE LOG MS */
+static void do_count(struct call *call)
+{
+        repeat_on_files(call, count_one);
+}
+
+/* look NAME KIND FILE LOG MS */
+static void do_look(struct call *call)
+{
+        repeat_on_files(call, look);
 }
 
 /* sem-set NAME N, sem-acquire NAME N WAIT, ... */
@@ -467,7 +500,7 @@ void execute(struct actor *actor, char **words, int count, char answer[ANSWER_MA
                 const char *verb;
                 void (*run)(struct call *call);
         } verbs[] = {{"acquire", do_acquire}, {"release", do_release},   {"force", do_force}, {"query", do_query},
-                     {"loss", do_loss},       {"describe", do_describe}, {"count", do_count}};
+                     {"loss", do_loss},       {"describe", do_describe}, {"count", do_count}, {"look", do_look}};
         struct call call = {.actor = actor, .answer = answer, .err = SNIB_ERROR_INIT};
 
         if (count < 2) {

@@ -17,7 +17,7 @@ answers: mostly 1 done, 0 not.
     permits-set NAME N             permits-acquire NAME N WAIT LEASE: 1 and the ids  permits-release NAME ID...
     permits-renew NAME ID LEASE    permits-query NAME          permits-add NAME N
     latch-set NAME N               latch-down NAME             latch-await NAME WAIT latch-query NAME latch-delete NAME
-    count NAME KIND FILE LOG MS    counts under the lock, see contention.py
+    count NAME KIND FILE LOG MS    counts under the lock; `look` only looks. See contention.py
 
 KIND: lock non-reentrant fair non-reentrant-fair fenced spin read write multi (its names joined by commas).
 """

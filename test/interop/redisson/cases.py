@@ -19,7 +19,9 @@ LOOK_LIMIT_MS = 3000  # where there is no message: a C waiter's own looks
 LEASE_MS = 700
 WAITER_LEASE_MS = 5000  # of a C waiter in a fair queue
 SHORT_LEASE_MS = 1500
+EARLY_MS = 20         # a C holder counts from before it asked, and may give back what it lost before the store would take it
 WAITERS = 20
+LOST = ("3", "4")     # SNIB_LOSS_TAKEN, SNIB_LOSS_GONE
 
 # Locks that only one can hold, and the first Redisson that has them.
 EXCLUSIVE = {"lock": "3.16.4", "fair": "3.16.4", "spin": "3.16.4", "write": "3.16.4", "multi": "3.16.4", "fenced": "4.7.0",
@@ -133,8 +135,8 @@ def reentry(note, store, holder, other, kind):
     holder.may_not(name, kind)
     other.releases(name, kind)
     answer = holder.call("release", name, kind)
-    # Redisson's fair lock is satisfied when nobody holds it.
-    assert answer.refused or (holder.side, kind) == ("Java", "fair"), f"{holder.side} releases what nobody holds: {answer}"
+    # Redisson's fair lock is satisfied when nobody holds it, and so were the sides of a read-write lock before 3.44.
+    assert answer.refused or (holder.side == "Java" and kind in ("fair", "write")), f"{holder.side} releases what nobody holds: {answer}"
     nothing_left(store, base)
 
 
@@ -168,7 +170,7 @@ def expiry(note, store, holder, waiter, kind):
     assert got.done, got
     late = ms(held.begin, got.end)
     note(f"{waiter.side} gets it {late:.0f} ms after a lease of {LEASE_MS} ms began")
-    assert LEASE_MS - 1 <= late < LEASE_MS + 3000, late
+    assert LEASE_MS - EARLY_MS <= late < LEASE_MS + 3000, late
     answer = holder.call("release", name, kind)
     assert answer.refused, f"{holder.side} releases what expired: {answer}"
     holder.may_not(name, kind)
@@ -200,6 +202,19 @@ def force(note, store, holder, other, kind):
     answer = holder.call("release", name, kind)
     assert answer.refused, f"{holder.side} releases what was taken away: {answer}"
     other.releases(name, kind)
+    nothing_left(store, base)
+
+
+def loss_is_told(note, store, _, java, kind, holder):
+    """A C holder learns from its watchdog that Java took the lock away."""
+    base, name = NAMES.new(kind)
+    holder.takes(name, kind)
+    begin = java.call("force", name, kind)
+    assert begin.done, begin
+    until(lambda: holder.call("loss", name, kind).words[0] in LOST, "the loss is told")
+    note(f"told after {ms(begin.end, store.now()):.0f} ms, with a lease of {SHORT_LEASE_MS} ms")
+    assert ms(begin.end, store.now()) < 2 * SHORT_LEASE_MS
+    assert holder.call("release", name, kind).refused
     nothing_left(store, base)
 
 
@@ -426,7 +441,7 @@ def read_expiry(note, store, reader, writer):
     got = writer.wait(name, "write").answer()
     late = ms(taken.begin, got.end)
     note(f"{writer.side} writes {late:.0f} ms after a read lease of {LEASE_MS} ms began")
-    assert got.done and LEASE_MS - 1 <= late < LEASE_MS + 3000, late
+    assert got.done and LEASE_MS - EARLY_MS <= late < LEASE_MS + 3000, late
     writer.releases(name, "write")
     nothing_left(store, base)
 
@@ -476,8 +491,8 @@ def semaphore_mixed(note, store, c, java):
     assert c.call("sem-delete", name).done
 
 
-def permits(note, store, holder, waiter):
-    """Acquired on one side, released by its id on the other, which frees it for a waiter."""
+def permits(note, store, holder, waiter, by_id):
+    """Acquired on one side, released by its id on the other, which frees it for a waiter. `by_id`: the other side can."""
     wakes = []
     for _ in range(ROUNDS):
         base, name = NAMES.new("permits")
@@ -490,7 +505,10 @@ def permits(note, store, holder, waiter):
         wakes.append(woken(note, store, base, "waiter", lambda: waiter.start("permits-acquire", name, 1, 20000, 0),
                            lambda: holder.call("permits-release", name, ids[0])))
         stranger = Actor(waiter.role)
-        assert stranger.call("permits-release", name, ids[1]).done, "by its id, from the other side"
+        if not by_id:
+            assert not stranger.call("permits-release", name, ids[1]).done, "it looks for another form of the id"
+            stranger = Actor(holder.role)
+        assert stranger.call("permits-release", name, ids[1]).done, "by its id, whoever acquired it"
         assert not stranger.call("permits-release", name, ids[1]).done, "it is released already"
         assert not holder.call("permits-release", name, ids[0]).done, "it is released already"
         equal([a.call("permits-query", name)["free"] for a in (holder, waiter)], [1, 1])
@@ -508,7 +526,7 @@ def permits_renewed_there(note, store, holder, other):
     got = Actor(other.role).call("permits-acquire", name, 1, 20000, 0)
     late = ms(renewed.begin, got.end)
     note(f"{other.side} gets it {late:.0f} ms after it was told to end in {LEASE_MS} ms")
-    assert got.done and LEASE_MS - 1 <= late < LEASE_MS + 3000, late
+    assert got.done and LEASE_MS - EARLY_MS <= late < LEASE_MS + 3000, late
     assert not other.call("permits-renew", name, permit, 1000).done, "it is out no more"
 
 
@@ -520,10 +538,24 @@ def permits_expire(note, store, holder, waiter):
     got = waiter.call("permits-acquire", name, 1, 20000, 0)
     late = ms(taken.begin, got.end)
     note(f"{waiter.side} gets it {late:.0f} ms after a lease of {LEASE_MS} ms began")
-    assert got.done and LEASE_MS - 1 <= late < LEASE_MS + 3000, late
+    assert got.done and LEASE_MS - EARLY_MS <= late < LEASE_MS + 3000, late
     assert not holder.call("permits-release", name, taken.words[1]).done, "it expired"
     assert waiter.call("permits-release", name, got.words[1]).done
     equal([a.call("permits-query", name)["free"] for a in (holder, waiter)], [1, 1])
+
+
+def permits_renewed(note, store, _, java, holder, by_id):
+    """The watchdog of C keeps a permit over several leases; one that Java releases is told as lost. Redisson has no watchdog here."""
+    base, name = NAMES.new("permits")
+    assert java.call("permits-set", name, 1).done
+    permit = holder.call("permits-acquire", name, 1, 0, 0).words[1]
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        assert java.call("permits-acquire", name, 1, 0, 0).no
+        time.sleep(0.1)
+    if by_id:
+        assert java.call("permits-release", name, permit).done
+        until(lambda: holder.call("loss", name, "permits").words[0] in LOST, "the loss is told")
 
 
 def permits_many(note, store, holder, waiter):
@@ -619,6 +651,8 @@ def add_exclusive(adder, kind):
     add("a lease ends", expiry, kind, together=True)
     add("the watchdog", renewal, kind, adder.short(), together=True)
     add("force", force, kind)
+    if adder.first == "C":
+        add("the loss is told", loss_is_told, kind, adder.short(), together=True)
     if kind != "spin":
         add("force wakes", force_wakes, kind)
 
@@ -643,9 +677,14 @@ def add_rwlock(adder):
 def add_counters(adder, version):
     add = adder.add
     add("semaphore", "semaphore: hand over, add, drain", semaphore)
-    add("expiring permits", "permits: hand over, by id", permits)
+    # Before 3.17 Redisson stored ids as text, and does not find those that are stored as bytes; C finds both.
+    by_id = adder.first == "Java" or has(version, "3.17.0")
+    add("expiring permits", "permits: hand over, by id", permits, by_id)
     add("expiring permits", "permits: a lease ends", permits_expire, together=True)
-    add("expiring permits", "permits: a lease is prolonged from there", permits_renewed_there, together=True)
+    if adder.first == "C":
+        add("expiring permits", "permits: the watchdog", permits_renewed, adder.short(), by_id, together=True)
+    if by_id:
+        add("expiring permits", "permits: a lease is started again from there", permits_renewed_there, together=True)
     if has(version, "3.23.4"):
         add("expiring permits", "permits: several at once", permits_many)
     add("latch", "latch: opened from there", latch)

@@ -5,6 +5,7 @@ The file is 16 bytes: the number, and the process that is inside, 0 for nobody. 
 reads again, and writes the next number and 0, all at once; then it notes `NUMBER PID` in a log that is only appended to. So
 - two at a time see each other: a living process is inside, or the record changed under one's hands. Both end the run as a failure;
 - a lost increment is a number that stands in the log twice;
+- a reader that sees a living writer, or the record change, ends it as well;
 - one that was killed half-way leaves itself inside, which counts for nothing, or a number without its note: at most one each.
 """
 
@@ -21,11 +22,12 @@ HOLDER_OF = 2    # one kill of so many is of whoever is inside, if anybody of th
 
 
 class Run:
-    def __init__(self, roles, kind, seconds, directory):
-        self.roles, self.kind, self.seconds, self.kills = roles, kind, seconds, []
+    def __init__(self, roles, kind, seconds, directory, readers):
+        self.roles, self.kind, self.seconds, self.readers, self.kills = roles, kind, seconds, readers, []
         self.record, self.log = (os.path.join(directory, f"{kind}.{what}") for what in ("record", "log"))
         self.random = random.Random(kind)
         self.sides = {}  # of the processes
+        self.looks = 0
         with open(self.record, "wb") as f:
             f.write(bytes(16))
         with open(self.log, "wb"):
@@ -38,7 +40,8 @@ class Run:
     def begin(self, role):
         self.sides[role.worker.pid] = role.side
         left = max(1, int((self.end - time.monotonic()) * 1000))
-        return Actor(role).start("count", f"contention-{self.kind}", self.kind, self.record, self.log, left)
+        verb, kind = ("look", "read") if role in self.readers else ("count", self.kind)
+        return Actor(role).start(verb, f"contention-{self.kind}", kind, self.record, self.log, left)
 
     def victim(self):
         """Of both sides in turn."""
@@ -61,9 +64,10 @@ class Run:
         self.end = time.monotonic() + self.seconds
         pending = {role: self.begin(role) for role in self.roles}
         self.kill_some(pending)
-        for p in pending.values():
+        for role, p in pending.items():
             answer = p.answer(self.seconds + 30)
             assert answer.words[0].isdigit(), f"{p.about}: {answer}"
+            self.looks += int(answer.words[0]) if role in self.readers else 0
 
     def check(self, note):
         number, inside = self.read()
@@ -73,18 +77,19 @@ class Run:
         by_side = {side: sum(self.sides[int(pid)] == side for _, pid in lines) for side in ("C", "Java")}
         missing = set(range(1, number + 1)) - set(noted)
         note(f"{self.kind}: {number} increments in {self.seconds} s, {by_side['C']} by C and {by_side['Java']} by Java; {len(self.kills)} killed ({' '.join(self.kills)}), "
-             f"{len(missing)} without their note")
+             f"{len(missing)} without their note" + (f"; {self.looks} looks" if self.readers else ""))
         assert len(noted) == len(set(noted)), "a number was counted twice: an increment was lost"
         assert max(noted, default=0) <= number, "the record went back"
         assert inside == 0, f"process {inside} is inside still"
         assert len(missing) <= len(self.kills), f"missing: {sorted(missing)}"
-        assert min(by_side.values()) > 10 * self.seconds, "one side hardly came in"
+        assert min(by_side.values()) > 2 * self.seconds, "one side hardly came in"
+        assert not self.readers or self.looks > 2 * self.seconds, "readers hardly came in"
 
 
-def contention(note, stage, roles, kind, seconds):
+def contention(note, stage, roles, kind, seconds, readers):
     if not roles[0].worker:
         stage.begin(*roles)
-    run = Run(roles, kind, seconds, stage.directory)
+    run = Run(roles, kind, seconds, stage.directory, readers)
     run.run()
     run.check(note)
     until(lambda: stage.store.do("EXISTS", f"contention-{kind}") == 0, "nobody holds it")
@@ -92,5 +97,6 @@ def contention(note, stage, roles, kind, seconds):
 
 def add_contention(results, stage):
     roles = [stage.role(side, LEASE_MS) for side in ("C", "Java") * 4]
-    for row, kind, seconds in (("lock", "lock", 30), ("fair lock", "fair", 10), ("read-write lock", "write", 10)):
-        results.add(row, "mixed", f"{row}: 4 C and 4 Java processes count, some are killed", contention, stage, roles, kind, seconds)
+    for row, kind, seconds, readers in (("lock", "lock", 30, ()), ("fair lock", "fair", 10, ()), ("read-write lock", "write", 10, roles[4:])):
+        does = "count and look" if readers else "count"
+        results.add(row, "mixed", f"{row}: 4 C and 4 Java processes {does}, some are killed", contention, stage, roles, kind, seconds, readers)

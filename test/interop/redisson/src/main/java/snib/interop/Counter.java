@@ -14,10 +14,11 @@ import org.redisson.api.RLock;
 
 /**
  * What the lock protects in the contention run: a number in a file. contention.py describes the file and reads what it
- * proves; counter() in worker.c does the same.
+ * proves; verbs.c does the same.
  */
 final class Counter {
     private static final long WAIT_MS = 2000;
+    private static final long LOOK_PAUSE_MS = 5;
 
     private final RLock lock;
     private final FileChannel record;
@@ -30,20 +31,37 @@ final class Counter {
         log = FileChannel.open(Path.of(logPath), StandardOpenOption.WRITE, StandardOpenOption.APPEND);
     }
 
-    /** Counts for so long; how often it did. */
-    long run(long ms) throws Exception {
-        long counted = 0;
+    /** Counts, or only looks, for so long; how often it did. */
+    long run(boolean looks, long ms) throws Exception {
+        long times = 0;
         for (long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms); System.nanoTime() < end;) {
             if (lock.tryLock(WAIT_MS, -1, TimeUnit.MILLISECONDS)) {
                 try {
-                    countOne();
-                    counted++;
+                    if (looks) {
+                        look();
+                    } else {
+                        countOne();
+                    }
+                    times++;
                 } finally {
                     lock.unlock();
                 }
             }
+            if (looks) {
+                Thread.sleep(LOOK_PAUSE_MS); // readers all the time would let no writer in
+            }
         }
-        return counted;
+        return times;
+    }
+
+    private void look() throws IOException {
+        long[] before = read();
+        if (before[1] != 0 && Files.exists(Path.of("/proc/" + before[1]))) {
+            throw new IllegalStateException("overlap: process " + before[1] + " is inside");
+        }
+        if (read()[0] != before[0]) {
+            throw new IllegalStateException("overlap: the number changed");
+        }
     }
 
     private void countOne() throws IOException {

@@ -100,7 +100,8 @@ public final class Worker {
                 return "held=" + yes(lock.isLocked()) + " mine=" + yes(lock.isHeldByCurrentThread()) + " depth=" + lock.getHoldCount()
                     + " left=" + lock.remainTimeToLive();
             case "count":
-                return Long.toString(new Counter(lock, args.get(1), args.get(2)).run(number(args, 3)));
+            case "look":
+                return Long.toString(new Counter(lock, args.get(1), args.get(2)).run(verb.equals("look"), number(args, 3)));
             default:
                 throw new IllegalArgumentException(verb);
         }
