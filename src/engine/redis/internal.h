@@ -23,7 +23,7 @@
 #define SNIB__REDIS_OUT_MAX ((size_t)16 << 20)
 /* Requests refused for lack of memory that can wait for next(); see redis.c. */
 #define SNIB__REDIS_REFUSED_MAX 256
-#define SNIB__REDIS_ARGS_MAX 24
+#define SNIB__REDIS_ARGS_MAX 16
 /* Room for the name of a key or channel beside an object: prefix, braces, the name, an id, suffix. */
 #define SNIB__DERIVED_MAX 1280
 

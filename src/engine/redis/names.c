@@ -9,21 +9,27 @@
 #include "engine/redis/internal.h"
 #include <string.h>
 
+#define FORM(prefix, suffix, braces)                                           \
+        {                                                                      \
+                prefix, suffix, sizeof(prefix) - 1, sizeof(suffix) - 1, braces \
+        }
+
 static const struct {
         const char *prefix, *suffix;
+        size_t prefix_length, suffix_length;
         bool braces; /* whatever the name has */
-} forms[NAMES] = {[NAME_TAG] = {"", "", false},
-                  [NAME_TOKEN] = {"redisson_lock_token:", "", false},
-                  [NAME_QUEUE] = {"redisson_lock_queue:", "", false},
-                  [NAME_TURNS] = {"redisson_lock_timeout:", "", false},
-                  [NAME_WAITING] = {"snib_waiting:", "", false},
-                  [NAME_PERMITS] = {"", ":timeout", false},
-                  [NAME_REQUEST] = {"snib_request:", ":", false},
-                  [NAME_LOCK_CHANNEL] = {"redisson_lock__channel:", "", false},
-                  [NAME_RW_CHANNEL] = {"redisson_rwlock:", "", false},
-                  [NAME_SEMAPHORE_CHANNEL] = {"redisson_sc:", "", false},
-                  [NAME_LATCH_CHANNEL] = {"redisson_countdownlatch__channel__", "", true},
-                  [NAME_REGISTER_CHANNEL] = {"snib_register:", "", false}};
+} forms[NAMES] = {[NAME_TAG] = FORM("", "", false),
+                  [NAME_TOKEN] = FORM("redisson_lock_token:", "", false),
+                  [NAME_QUEUE] = FORM("redisson_lock_queue:", "", false),
+                  [NAME_TURNS] = FORM("redisson_lock_timeout:", "", false),
+                  [NAME_WAITING] = FORM("snib_waiting:", "", false),
+                  [NAME_PERMITS] = FORM("", ":timeout", false),
+                  [NAME_REQUEST] = FORM("snib_request:", ":", false),
+                  [NAME_LOCK_CHANNEL] = FORM("redisson_lock__channel:", "", false),
+                  [NAME_RW_CHANNEL] = FORM("redisson_rwlock:", "", false),
+                  [NAME_SEMAPHORE_CHANNEL] = FORM("redisson_sc:", "", false),
+                  [NAME_LATCH_CHANNEL] = FORM("redisson_countdownlatch__channel__", "", true),
+                  [NAME_REGISTER_CHANNEL] = FORM("snib_register:", "", false)};
 
 bool snib__name_braced(enum redis_name which, struct snib__name name)
 {
@@ -32,12 +38,12 @@ bool snib__name_braced(enum redis_name which, struct snib__name name)
 
 size_t snib__name_prefix(enum redis_name which)
 {
-        return strlen(forms[which].prefix);
+        return forms[which].prefix_length;
 }
 
 size_t snib__name_write(enum redis_name which, struct snib__name name, char *ret)
 {
-        size_t n = strlen(forms[which].prefix), suffix = strlen(forms[which].suffix);
+        size_t n = forms[which].prefix_length, suffix = forms[which].suffix_length;
         bool braced = snib__name_braced(which, name);
 
         memcpy(ret, forms[which].prefix, n);
