@@ -300,6 +300,83 @@ static void L3_the_queue_is_first_come_first_served(void **state)
         snib_close(c);
 }
 
+/* N waiters of two clients, in a known order; number GONE gives up before its turn. */
+static void fair_queue(const char *name, int kind)
+{
+        enum { N = 16, GONE = 5 };
+        struct snib_lock_options o = {.kind = kind};
+        struct pair p = pair_with(name, o);
+        struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
+        snib_client *late = open_as("too late");
+        snib_lock *last = lock_with(late, name, o), *gone = lock_with(p.b, name, o);
+        struct waiter w[N];
+        atomic_int order = 0;
+        snib_grant *g = acquire(p.la, 0), *none = NULL;
+
+        for (int i = 0; i < N; i++) {
+                w[i] = (struct waiter){.lock = i == GONE ? gone : i % 2 ? p.la : p.lb, .wait_ms = 60000};
+                w[i].order = i == GONE ? NULL : &order;
+                wait_begin(&w[i]);
+                assert_true(eventually(query(p.la).waiters == i + 1, 10000));
+        }
+        /* Whoever comes now is told its place, and does not get past them. */
+        assert_int_equal(snib_lock_acquire_info(last, 50 * wait_slow(), &none, &info, NULL), 0);
+        assert_int_equal(info.position, N + 1);
+        assert_int_equal(snib_lock_cancel(gone), 1);
+        wait_end(&w[GONE]);
+        assert_int_equal(w[GONE].result, SNIB_ECANCELLED);
+        release(g);
+        for (int i = 0; i < N; i++) {
+                if (i == GONE)
+                        continue;
+                wait_end(&w[i]);
+                assert_int_equal(w[i].result, 1);
+                assert_int_equal(w[i].place, i < GONE ? i : i - 1);
+        }
+        release(acquire(last, 20000));
+        snib_lock_free(last);
+        snib_lock_free(gone);
+        snib_close(late);
+        pair_done(&p);
+}
+
+static void F88_a_fair_lock_serves_in_the_order_of_arrival(void **state)
+{
+        fair_queue("fair", SNIB_LOCK_FAIR);
+        fair_queue("fair once", SNIB_LOCK_FAIR_NON_REENTRANT);
+}
+
+static void fair_and_spinning_locks_are_locks(void **state)
+{
+        static const int kinds[] = {SNIB_LOCK_FAIR, SNIB_LOCK_SPIN, SNIB_LOCK_FAIR_NON_REENTRANT};
+        static const char *const names[] = {"fair too", "spin", "fair, once"};
+
+        for (int i = 0; i < 3; i++) {
+                struct pair p = pair_with(names[i], (struct snib_lock_options){.kind = kinds[i]});
+                snib_grant *g = acquire(p.la, 0), *again = NULL;
+                int64_t token = snib_grant_token(g);
+                int r = snib_lock_acquire(p.la, 100, &again, NULL);
+
+                if (kinds[i] == SNIB_LOCK_FAIR_NON_REENTRANT) {
+                        assert_int_equal(r, SNIB_EREENTRY);
+                } else {
+                        assert_int_equal(r, 1);
+                        assert_ptr_equal(again, g);
+                        assert_int_equal(snib_grant_release(g, NULL), 0);
+                }
+                refused(p.lb, 0);
+                refused(p.lb, 30);
+                assert_int_equal(query(p.lb).held, 1);
+                release(g);
+                g = acquire(p.lb, 5000);
+                assert_true(snib_grant_token(g) > token);
+                assert_int_equal(snib_lock_force_release(p.la, NULL), 1);
+                release(acquire(p.la, 5000));
+                (void)snib_grant_release(g, NULL);
+                pair_done(&p);
+        }
+}
+
 static void F37_a_cancelled_wait_leaves_nothing(void **state)
 {
         struct pair p = pair_of("cancelled");
@@ -601,6 +678,8 @@ static const struct conformance_test tests[] = {
     TEST(held_locks_are_listed, 0),
     TEST(L1_a_release_wakes_a_waiter_at_once, 0),
     TEST(L3_the_queue_is_first_come_first_served, SNIB_CAP_QUEUE),
+    TEST(F88_a_fair_lock_serves_in_the_order_of_arrival, SNIB_CAP_FAIR),
+    TEST(fair_and_spinning_locks_are_locks, SNIB_CAP_FAIR),
     TEST(F37_a_cancelled_wait_leaves_nothing, 0),
     TEST(a_forced_release_is_told_and_the_token_rises, 0),
     TEST(a_fixed_lease_ends_before_another_may_hold, 0),
