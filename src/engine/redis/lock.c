@@ -66,7 +66,6 @@ static bool acquired(struct redis *r, struct request *q, const struct snib__resp
                         p->token = q->op.token;
                 p->status = SNIB__GRANTED;
         }
-        snib__who_used(r, now);
         snib__decode_complete(r, q, false, now);
         return true;
 }
@@ -214,7 +213,6 @@ static bool observed(struct redis *r, struct request *q, const struct snib__resp
         p->kind = q->op.kind;
         p->token = !p->held ? 0 : p->token > 0 ? p->token : 1;
         p->status = p->token == q->op.token ? SNIB__BUSY : SNIB__INFO;
-        snib__who_used(r, now);
         snib__decode_complete(r, q, p->status == SNIB__INFO, now);
         return true;
 }

@@ -202,10 +202,12 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
                 return false;
         if (q->op.verb == SNIB__QUERY && q->kind == REQUEST_OP)
                 send_waiters(r, q, now);
+        if (q->op.verb == SNIB__ACQUIRE && !snib__kind_momentary(q->op.kind))
+                snib__who_used(r, now); /* before it: whoever is told of the new holder finds who it is */
         q->by_text = r->commands.by_text[q->row->script];
         c.count = 0;
         c.scratch = r->scratch;
-        put_text(&c, q->by_text ? "EVAL" : "EVALSHA");
+        put(&c, q->by_text ? "EVAL" : "EVALSHA", q->by_text ? 4 : 7);
         put(&c, q->by_text ? s->text : s->sha1, q->by_text ? s->length : 40);
         put(&c, keys, 1);
         for (int i = 0; i < SNIB__REDIS_PUTS_MAX && q->row->puts[i]; i++)

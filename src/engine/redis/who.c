@@ -52,6 +52,7 @@ void snib__who_used(struct redis *r, snib__ns now)
                 return;
         r->who_used = true;
         r->who_due = now;
+        snib__who_refresh(r, now);
 }
 
 void snib__who_remove(struct redis *r, snib__ns now)
