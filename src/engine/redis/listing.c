@@ -230,9 +230,11 @@ static bool keep_key(struct listing *l, const char *bytes, size_t length)
 /* "{name}:timeout" are the permits of "name" or of "{name}": both are asked about. */
 static bool keep_permits(struct listing *l, const char *bytes, size_t length)
 {
-        if (length < sizeof(PERMITS_SUFFIX))
+        size_t suffix = sizeof(PERMITS_SUFFIX) - 1;
+
+        if (length <= suffix || memcmp(bytes + length - suffix, PERMITS_SUFFIX, suffix) != 0)
                 return true;
-        length -= sizeof(PERMITS_SUFFIX) - 1;
+        length -= suffix;
         if (!keep_key(l, bytes, length))
                 return false;
         return bytes[0] != '{' || bytes[length - 1] != '}' || length < 3 || keep_key(l, bytes + 1, length - 2);
