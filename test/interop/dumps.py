@@ -7,7 +7,7 @@ end. Needs no Java. redisson/record.py made the files in dumps/; dump.py describ
 import sys
 
 import dump
-from workers import HERE, Actor, Results, Stage, equal, find_redis, until
+from workers import HERE, Actor, Missing, Results, Stage, equal, need_redis, skipped, until
 
 WAKE_LIMIT_MS = 300   # the message; without one a C waiter looks after 1 s
 LOOK_LIMIT_MS = 3000  # where Java says nothing
@@ -44,7 +44,8 @@ def goes_on(note, store, d, start, limit=WAKE_LIMIT_MS, polls=False):
 
 def exclusive(note, store, d, c):
     name, kind = d["name"], d["kind"]
-    c.may_not(name, kind)
+    refused = c.acquire(name, kind)
+    assert refused.no and refused["owner"] in owners(d), refused
     info = c.call("query", name, kind)
     equal((info["held"], info["mine"], info["foreign"]), (1, 0, 1), str(info))
     assert info["owner"] in owners(d), info
@@ -64,6 +65,9 @@ def fair_queue(note, store, d, c):
     exclusive(note, store, d, c)
     store.do("FLUSHALL")
     dump.put(store, d["keys"])
+    refused = c.acquire(d["name"], "fair", 300)
+    assert refused.no, refused
+    equal((refused["owner"] in owners(d), refused["position"]), (True, 3), str(refused))
     waiter = Actor(c.role)
     pending = waiter.wait(d["name"], "fair", 60000)
     until(lambda: store.do("LLEN", f"redisson_lock_queue:{{{d['name']}}}") == 3, "it is in the queue")
@@ -256,9 +260,10 @@ def main():
         d = dump.load(path)
         add_case(results, stage, c, f"{d['redisson']} {d['object']} {d['state']}: {d['about']}", d, function_of(d))
     leftovers(results, stage, c)
-    if not find_redis():
-        results.skip = "no redis-server, valkey-server or redis-check-rdb is installed"
-        return 0 if results.run() else 1
+    try:
+        need_redis()
+    except Missing as why:
+        return skipped(why)
     with stage:
         stage.begin(c)
         results.before = stage.mend

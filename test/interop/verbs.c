@@ -190,10 +190,11 @@ static struct kept *handle(struct call *call, const char *kind, int64_t lease_ms
         return k;
 }
 
-/* acquire NAME KIND WAIT LEASE */
+/* acquire NAME KIND WAIT LEASE; refused: 0, who holds it, the place in the queue */
 static void do_acquire(struct call *call)
 {
         struct kept *h = handle(call, text(call, 0), number(call, 2));
+        struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
         snib_multigrant *multigrant = NULL;
         snib_grant *grant = NULL;
         int r;
@@ -203,8 +204,10 @@ static void do_acquire(struct call *call)
         if (h->multilock)
                 r = snib_multilock_acquire(h->multilock, number(call, 1), &multigrant, &call->err);
         else
-                r = snib_lock_acquire(h->lock, number(call, 1), &grant, &call->err);
+                r = snib_lock_acquire_info(h->lock, number(call, 1), &grant, &info, &call->err);
         say_result(call, r);
+        if (r == 0)
+                say(call, "0 owner=%s position=%" PRId64, info.owner, info.position);
         if (r != 1)
                 return;
         struct kept *k = keep(call, h->kind, h->lease_ms);

@@ -51,6 +51,17 @@ class Missing(Exception):
     """Why something cannot run on this machine."""
 
 
+def need_redis():
+    if not find_redis():
+        raise Missing("no redis-server, valkey-server or redis-check-rdb is installed")
+
+
+def skipped(why):
+    """A whole program that cannot run here, in TAP."""
+    print(f"1..0 # SKIP {why}")
+    return 0
+
+
 class Java:
     """The classes of the Java worker and of one Redisson, brought into the build directory once."""
 
@@ -69,7 +80,7 @@ class Java:
         new = self.directory / "lib-new"  # becomes lib when it is complete
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(parents=True)
-        command = ["mvn", "-B", "-q", "-f", str(HERE / "redisson" / "pom.xml"), f"-Dredisson.version={self.version}",
+        command = ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", str(HERE / "redisson" / "pom.xml"), f"-Dredisson.version={self.version}",
                    "dependency:copy-dependencies", f"-DoutputDirectory={new}", "-DincludeScope=runtime"]
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=new,
@@ -77,8 +88,9 @@ class Java:
         except subprocess.TimeoutExpired:
             raise Missing(f"Maven did not bring Redisson {self.version} in {FETCH_LIMIT} s") from None
         if done.returncode or not list(new.glob("redisson-*.jar")):
-            says = [line for line in done.stdout.decode(errors="replace").splitlines() if "[ERROR]" in line] or ["no reason given"]
-            raise Missing(f"Maven cannot bring Redisson {self.version}: {says[0][:200]}")
+            errors = [line for line in done.stdout.decode(errors="replace").splitlines() if "[ERROR] " in line]
+            why = errors[0].partition("[ERROR] ")[2][:120] if errors else "no reason given"
+            raise Missing(f"Maven cannot bring Redisson {self.version}: {why}")
         new.rename(lib)
 
     def compile(self):
@@ -336,7 +348,7 @@ class Results:
     """Cases, run one after another or side by side, their TAP and their table."""
 
     def __init__(self):
-        self.cases, self.table, self.skip = [], {}, None
+        self.cases, self.table = [], {}
         self.before = lambda: None  # each case that runs alone
 
     def add(self, row, column, name, function, *args, together=False):
@@ -362,12 +374,9 @@ class Results:
         """Prints what each did; False if any failed. What may run side by side does so first."""
         failed = 0
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            ahead = {n: pool.submit(self.one, c) for n, c in enumerate(self.cases) if c[5] and not self.skip}
+            ahead = {n: pool.submit(self.one, c) for n, c in enumerate(self.cases) if c[5]}
             concurrent.futures.wait(ahead.values())
             for n, case in enumerate(self.cases):
-                if self.skip:
-                    print(f"ok {n + 1} - {case[2]} # SKIP {self.skip}", flush=True)
-                    continue
                 if n not in ahead:
                     self.before()
                 ok, notes, trace = ahead[n].result() if n in ahead else self.one(case)
@@ -431,4 +440,4 @@ class Stage:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-__all__ = ["HERE", "Actor", "Java", "Missing", "Results", "Stage", "equal", "find_redis", "until"]
+__all__ = ["HERE", "Actor", "Java", "Missing", "Results", "Stage", "equal", "need_redis", "skipped", "until"]

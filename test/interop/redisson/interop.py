@@ -4,8 +4,8 @@
 
     interop.py VERSION DIRECTORY [--only TEXT | --record]
 
-VERSION is Redisson's; DIRECTORY is where its classes are kept. Without Java, Maven, their network or a Redis every case is skipped
-and says why. --only: the cases that have TEXT in their name. --record: writes ../dumps/VERSION/*.json instead.
+VERSION is Redisson's; DIRECTORY is where its classes are kept. Without Java, Maven, their network or a Redis all is skipped and
+says why. --only: the cases that have TEXT in their name. --record: writes ../dumps/VERSION/*.json instead.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from workers import Java, Missing, Results, Stage, find_redis  # noqa: E402 (its place is above)
+from workers import Java, Missing, Results, Stage, need_redis, skipped  # noqa: E402 (its place is above)
 from cases import Cast, add_cases  # noqa: E402
 from contention import add_contention  # noqa: E402
 from record import record  # noqa: E402
@@ -33,12 +33,10 @@ def main():
     add_contention(results, stage)
     results.cases = [c for c in results.cases if options.only in c[2]]
     try:
-        if not find_redis():
-            raise Missing("no redis-server, valkey-server or redis-check-rdb is installed")
+        need_redis()
         stage.java = Java(options.version, options.directory)
     except Missing as why:
-        results.skip = why
-        return 0 if results.run() else 1
+        return skipped(why)
     if options.record:
         with stage:
             print(record(stage, stage.role("Java"), options.version, HERE.parent / "dumps"), "states")
