@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 #define LEASE 30000
-/* What a death or a word of another process may take to arrive. */
-#define PROMPT_MS (100 * wait_slow())
+/* What a death or a word of another process may take to arrive, on a machine that does other things, too. It is less
+ * than what it takes a waiter to ask by itself. */
+#define PROMPT_MS (500 * wait_slow())
 
 static char url[1200];
 static const char *dir;
@@ -249,8 +250,8 @@ static void F133_those_who_were_seated_together_are_watched(void **state)
         start(&reader[1], 12, SNIB_KIND_READ, 1, 'w');
         assert_int_equal(ask(a, SNIB__ACQUIRE, SNIB_KIND_WRITE, "thing", x, 1).position, 3);
         proc_say(&writer, 'x');
-        assert_int_equal(proc_hear(&reader[0], 1000), 'h');
-        assert_int_equal(proc_hear(&reader[1], 1000), 'h');
+        assert_int_equal(proc_hear(&reader[0], PROMPT_MS), 'h');
+        assert_int_equal(proc_hear(&reader[1], PROMPT_MS), 'h');
         pump_turn(a, pump_now() + 100 * SNIB__MS); /* the hint */
         proc_kill(&reader[1], SIGKILL);
         proc_kill(&reader[0], SIGKILL);
@@ -574,7 +575,6 @@ static void a_repeated_change_counts_once(void **state)
         for (int i = 0; i < 100; i++) /* and the memory has an end */
                 change(a, SNIB__ADD, SNIB_KIND_SEMAPHORE, "thing", 1);
         assert_int_equal(ask_sql(dir, "SELECT count(*) FROM done"), SNIB__DONES_MAX);
-        assert_int_equal(ask_sql(dir, "SELECT dones FROM object"), SNIB__DONES_MAX);
 }
 
 static void permits_are_released_by_their_ids(void **state)
@@ -585,13 +585,13 @@ static void permits_are_released_by_their_ids(void **state)
 
         change(a, SNIB__SET, SNIB_KIND_PERMITS, "thing", 4);
         assert_int_equal(ask(a, SNIB__ACQUIRE, SNIB_KIND_PERMITS, "thing", x, 3).status, SNIB__GRANTED);
-        assert_int_equal(ask_sql(dir, "SELECT count(*) FROM seat"), 2); /* the first sits in the object's row */
+        assert_int_equal(ask_sql(dir, "SELECT count(*) FROM seat"), 3);
         assert_true(snib__permit_id(&x, 0, permits[0]) && snib__permit_id(&x, 2, permits[1]));
         release.permits = (const char(*)[33])permits;
         release.permit_count = 2;
         assert_int_equal(pump_do(a, &release).status, SNIB__RELEASED);
-        assert_int_equal(ask_sql(dir, "SELECT count(*) FROM seat"), 0);
-        assert_int_equal(ask_sql(dir, "SELECT number FROM object"), 1);
+        assert_int_equal(ask_sql(dir, "SELECT count(*) FROM seat"), 1);
+        assert_int_equal(ask_sql(dir, "SELECT number FROM seat"), 1);
         assert_int_equal(query(a, "thing").value, 3);
         release.id = pump_id(a);
         assert_int_equal(pump_do(a, &release).status, SNIB__GONE);
@@ -754,15 +754,12 @@ static const struct {
         const char *name;
         const char *sql;
 } damages[] = {
-    {"rw", "UPDATE object SET seats=-1"},
-    {"rw", "UPDATE object SET seats=2"},
-    {"rw", "UPDATE object SET seats=4096"},
-    {"rw", "UPDATE object SET seats=9223372036854775807"},
-    {"rw", "UPDATE object SET waiters=-1"},
-    {"rw", "UPDATE object SET waiters=-9223372036854775808"},
-    {"rw", "UPDATE object SET waiters=5"},
-    {"rw", "UPDATE object SET dones=-1"},
-    {"latch", "UPDATE object SET dones=65"},
+    {"rw", "UPDATE object SET flags=-1"},
+    {"rw", "UPDATE object SET flags=16"},
+    {"rw", "UPDATE object SET flags=4294967302"},
+    {"rw", "UPDATE object SET flags=9223372036854775807"},
+    {"rw", "UPDATE object SET flags=15"},
+    {"rw", "DELETE FROM seat"},
     {"latch", "DELETE FROM done"},
     {"latch", "UPDATE done SET id=''"},
     {"latch", "UPDATE done SET id='a b'"},
@@ -798,7 +795,7 @@ static const struct {
     {"rw", "UPDATE waiter SET number=-1"},
     {"rw", "UPDATE waiter SET number=4294967296"},
     {"rw", "UPDATE waiter SET kind=7"},
-    {"rw", "UPDATE waiter SET kind=5, id='x:1' WHERE name='rw'; UPDATE object SET id='',seats=0; DELETE FROM seat"},
+    {"rw", "UPDATE waiter SET kind=5, id='x:1' WHERE name='rw'; UPDATE object SET id='', flags=4"},
     {"rw", "UPDATE waiter SET observer=2"},
     {"rw", "DELETE FROM waiter"},
     {"permits", "UPDATE content SET value=-1"},

@@ -4,9 +4,9 @@
  * Records to rows and back: every SQL statement that runs after open. Not a decision about objects (that is the
  * model's) and not a transaction (the caller's). Called with store.lock held.
  *
- * A record is the row of its object, which also has the first seat and counts the rows of the others, and rows in other
- * tables only if there are more seats, or waiters, or requests to remember, or something that exists without anybody
- * holding it. So a lock that nobody waits for is one row, read once and written once.
+ * A record is the row of its object, which also has the first seat and says in which other tables there are rows of
+ * this name: more seats, waiters, requests to remember. What exists without anybody holding it is in a table of its
+ * own. So a lock that nobody waits for is one row, read once and written once; and each column of it costs.
  *
  * What comes out of the file is another process's word. Nothing is repaired: a row that snib__rows_save() would not
  * have written makes the record damaged, and the answer is SQLITE_CORRUPT. Hosts and labels are cut to their fields.
@@ -18,43 +18,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The columns of a seat, of a waiter and of the first seat in an object's row: the same places, whatever the names. */
+/* The columns of whoever sits or waits, first in every row; those of snib__number follow. */
 #define SEAT "id,host,pid,label,since_ms,expires_ms"
-#define SEAT_ROW SEAT ",kind,lease_ms,number,token,confirmed"
-#define WAITER_ROW SEAT ",kind,lease_ms,number,seen,observer"
-#define FIRST_SEAT SEAT ",kind,lease_ms,number,held_token,confirmed"
+#define SEAT_ROW SEAT ",kind,number,token,confirmed"
+#define WAITER_ROW SEAT ",kind,number,seen,observer,lease_ms"
+#define OBJECT_ROW SEAT ",kind,held_token,flags,token"
 #define COLUMN_NUMBERS 6
-#define COLUMN_REST (COLUMN_NUMBERS + SNIB__NUMBERS)
 #define CLIENT "uuid,slot,pid,pid_namespace,host,label"
 
 /* Nobody sits, waits or exists. In the column where the kind of the first seat stands otherwise. */
 #define KIND_NONE SNIB_KIND_ANY
+
+/* In the column `flags` of an object. */
+enum {
+        CONFIRMED = 1, /* the first seat is */
+        MORE_SEATS = 2,
+        WAITERS = 4,
+        DONES = 8,
+        FLAGS_MAX = 15
+};
 
 static const char *const sql[SNIB__SQL_COUNT] = {
     [SNIB__SQL_BEGIN] = "BEGIN",
     [SNIB__SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
     [SNIB__SQL_COMMIT] = "COMMIT",
     [SNIB__SQL_ROLLBACK] = "ROLLBACK",
-    [SNIB__SQL_OBJECT_GET] = "SELECT " FIRST_SEAT ",token,seats,waiters,dones FROM object WHERE name=?1",
-    [SNIB__SQL_OBJECT_ADD] = ("INSERT INTO object(" FIRST_SEAT ",token,seats,waiters,dones,name) "
-                              "VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"),
+    [SNIB__SQL_OBJECT_GET] = "SELECT " OBJECT_ROW " FROM object WHERE name=?1",
+    [SNIB__SQL_OBJECT_ADD] = "INSERT INTO object(" OBJECT_ROW ",name) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
     [SNIB__SQL_OBJECT_SET] =
-        ("UPDATE object SET id=?1,host=?2,pid=?3,label=?4,since_ms=?5,expires_ms=?6,kind=?7,lease_ms=?8,number=?9,"
-         "held_token=?10,confirmed=?11,token=?12,seats=?13,waiters=?14,dones=?15 WHERE name=?16"),
+        ("UPDATE object SET id=?1,host=?2,pid=?3,label=?4,since_ms=?5,expires_ms=?6,kind=?7,held_token=?8,flags=?9,"
+         "token=?10 WHERE name=?11"),
     [SNIB__SQL_OBJECT_LIST] = "SELECT name FROM object WHERE kind<>-1 ORDER BY name",
     [SNIB__SQL_SEAT_GET] = "SELECT " SEAT_ROW ",seq FROM seat WHERE name=?1 ORDER BY seq LIMIT ?2",
-    [SNIB__SQL_SEAT_ADD] = ("INSERT INTO seat(" SEAT_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,"
-                            "(SELECT coalesce(max(seq),0)+1 FROM seat WHERE name=?12))"),
+    [SNIB__SQL_SEAT_ADD] = ("INSERT INTO seat(" SEAT_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,"
+                            "(SELECT coalesce(max(seq),0)+1 FROM seat WHERE name=?11))"),
     [SNIB__SQL_SEAT_SET] =
-        ("UPDATE seat SET expires_ms=?6,kind=?7,lease_ms=?8,number=?9,token=?10,confirmed=?11 WHERE name=?12 AND "
-         "seq=?13"),
+        "UPDATE seat SET expires_ms=?6,kind=?7,number=?8,token=?9,confirmed=?10 WHERE name=?11 AND seq=?12",
     [SNIB__SQL_SEAT_REMOVE] = "DELETE FROM seat WHERE name=?1 AND seq=?2",
     [SNIB__SQL_WAITER_GET] = "SELECT " WAITER_ROW ",seq FROM waiter WHERE name=?1 ORDER BY seq LIMIT ?2",
     [SNIB__SQL_WAITER_ADD] =
         ("INSERT INTO waiter(" WAITER_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,"
          "(SELECT coalesce(max(seq),0)+1 FROM waiter WHERE name=?12))"),
     [SNIB__SQL_WAITER_SET] =
-        ("UPDATE waiter SET expires_ms=?6,kind=?7,lease_ms=?8,number=?9,seen=?10,observer=?11 WHERE name=?12 AND "
+        ("UPDATE waiter SET expires_ms=?6,kind=?7,number=?8,seen=?9,observer=?10,lease_ms=?11 WHERE name=?12 AND "
          "seq=?13"),
     [SNIB__SQL_WAITER_REMOVE] = "DELETE FROM waiter WHERE name=?1 AND seq=?2",
     [SNIB__SQL_DONE_GET] = "SELECT id,expires_ms,value,applied,seq FROM done WHERE name=?1 ORDER BY seq LIMIT ?2",
@@ -141,34 +147,34 @@ static int damaged(struct snib__store *s, const char *must)
 /* An id as some client could have made it: it fits, and is printable. */
 static bool read_id(sqlite3_stmt *q, int i, struct snib__id *ret)
 {
+        unsigned odd = 0;
         const unsigned char *text = sqlite3_column_text(q, i);
         size_t n = text ? (size_t)sqlite3_column_bytes(q, i) : 0;
 
         if (n >= sizeof(ret->text))
                 return false;
-        for (size_t k = 0; k < n; k++)
-                if (text[k] <= ' ' || text[k] > '~')
-                        return false;
+        for (size_t k = 0; k < n; k++) /* without a way out, so that the compiler takes many at a time */
+                odd |= (unsigned char)(text[k] - '!') > '~' - '!';
+        if (odd)
+                return false;
         if (n)
                 memcpy(ret->text, text, n);
         memset(ret->text + n, 0, sizeof(ret->text) - n);
         return true;
 }
 
-/* A seat or a waiter. False: its id is none. */
-static bool read_row(sqlite3_stmt *q, struct snib__seat *ret, int64_t number[SNIB__NUMBERS])
+/* False: the id is none. */
+static bool read_seat(sqlite3_stmt *q, struct snib__seat *ret)
 {
         read_text(q, 1, ret->who.host, sizeof(ret->who.host));
         ret->who.pid = sqlite3_column_int64(q, 2);
         read_text(q, 3, ret->who.label, sizeof(ret->who.label));
         ret->since_ms = sqlite3_column_int64(q, 4);
         ret->expires_ms = sqlite3_column_int64(q, 5);
-        for (int i = 0; i < SNIB__NUMBERS; i++)
-                number[i] = sqlite3_column_int64(q, COLUMN_NUMBERS + i);
         return read_id(q, 0, &ret->id);
 }
 
-static void bind_row(sqlite3_stmt *q, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
+static void bind_seat(sqlite3_stmt *q, const struct snib__seat *seat)
 {
         bind_text(q, 1, seat->id.text);
         bind_text(q, 2, seat->who.host);
@@ -176,13 +182,14 @@ static void bind_row(sqlite3_stmt *q, const struct snib__seat *seat, const int64
         bind_text(q, 4, seat->who.label);
         (void)sqlite3_bind_int64(q, 5, seat->since_ms);
         (void)sqlite3_bind_int64(q, 6, seat->expires_ms);
-        for (int i = 0; i < SNIB__NUMBERS; i++)
-                (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 1 + i, number[i]);
 }
 
-/* The two tables of rows that are alike. */
+/* A table of rows that belong to a name. Those of seats and of waiters are alike. */
 struct table {
         enum snib__statement get, add, set, remove;
+        size_t most; /* rows of a name */
+        int numbers; /* columns of snib__number */
+        int (*load)(struct snib__store *s, sqlite3_stmt *q, const struct table *t, struct snib__rows *rows);
         /* Row to record: false for one that cannot be. */
         bool (*put)(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS]);
         /* Record to row: number i of those that belong into the table, NULL past the end. */
@@ -209,7 +216,6 @@ static bool put_holder(struct snib__store *s, const struct snib__seat *seat, con
         memset(h, 0, sizeof(*h));
         h->seat = *seat;
         h->kind = (int)number[SNIB__NUMBER_KIND];
-        h->lease_ms = number[SNIB__NUMBER_LEASE];
         h->token = number[SNIB__NUMBER_TOKEN];
         h->claimed = number[SNIB__NUMBER_FLAG];
         h->n = h->kind == SNIB_KIND_SEMAPHORE ? count : 1;
@@ -221,20 +227,27 @@ static bool put_holder(struct snib__store *s, const struct snib__seat *seat, con
 static void numbers_of(const struct snib__holder *h, int64_t number[SNIB__NUMBERS])
 {
         number[SNIB__NUMBER_KIND] = h->kind;
-        number[SNIB__NUMBER_LEASE] = h->lease_ms;
+        number[SNIB__NUMBER_LEASE] = 0; /* nobody asks for what was asked for */
         number[SNIB__NUMBER_COUNT] = h->kind == SNIB_KIND_SEMAPHORE ? h->n : h->index;
         number[SNIB__NUMBER_TOKEN] = h->token;
         number[SNIB__NUMBER_FLAG] = h->claimed;
 }
 
+/* How many seats are in the object's row: the first of a lock. */
+static size_t in_object(const struct snib__record *r)
+{
+        return r->held && (r->family == SNIB__FAMILY_LOCK || r->family == SNIB__FAMILY_RW);
+}
+
 static const struct snib__seat *holder_at(const struct snib__store *s, size_t i, int64_t number[SNIB__NUMBERS])
 {
         const struct snib__record *r = &s->record;
+        const struct snib__holder *h = &r->holder[in_object(r) + i];
 
-        if (i + 1 >= r->held)
+        if (in_object(r) + i >= r->held)
                 return NULL;
-        numbers_of(&r->holder[i + 1], number);
-        return &r->holder[i + 1].seat;
+        numbers_of(h, number);
+        return &h->seat;
 }
 
 static bool put_waiter(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
@@ -269,11 +282,6 @@ static const struct snib__seat *waiter_at(const struct snib__store *s, size_t i,
         return &w->seat;
 }
 
-static const struct table seat_table = {SNIB__SQL_SEAT_GET,    SNIB__SQL_SEAT_ADD, SNIB__SQL_SEAT_SET,
-                                        SNIB__SQL_SEAT_REMOVE, put_holder,         holder_at};
-static const struct table waiter_table = {SNIB__SQL_WAITER_GET,    SNIB__SQL_WAITER_ADD, SNIB__SQL_WAITER_SET,
-                                          SNIB__SQL_WAITER_REMOVE, put_waiter,           waiter_at};
-
 /* Makes room for `want` elements in the array that the pointer at `array` points at. */
 static int reserve(void *array, size_t *room, size_t want, size_t size)
 {
@@ -291,11 +299,6 @@ static int reserve(void *array, size_t *room, size_t want, size_t size)
         memcpy(array, &grown, sizeof(grown));
         *room = more;
         return SQLITE_OK;
-}
-
-static int reserve_rows(struct snib__rows *rows, size_t want)
-{
-        return reserve(&rows->row, &rows->room, want, sizeof(rows->row[0]));
 }
 
 /* Room for what the record has. */
@@ -332,58 +335,97 @@ static int reserve_more(struct snib__store *s, const struct snib__op *op)
                                : rc;
 }
 
-static int load_rows(struct snib__store *s, struct snib__name name, const struct table *t, struct snib__rows *rows,
-                     size_t count)
+/* Room for one more in the record, and in what is remembered of its rows. */
+static int reserve_row(struct snib__store *s, struct snib__rows *rows)
 {
-        sqlite3_stmt *q = s->statement[t->get];
-        int rc = reserve_rows(rows, count);
+        const struct snib__record *r = &s->record;
+        int rc = reserve_record(&s->record, r->held + 1, r->queued + 1, r->dones + 1);
+
+        return rc == SQLITE_OK ? reserve(&rows->row, &rows->room, rows->count + 1, sizeof(rows->row[0])) : rc;
+}
+
+/* One row of those that are alike. */
+static int load_row(struct snib__store *s, sqlite3_stmt *q, const struct table *t, struct snib__rows *rows)
+{
+        int rc = reserve_row(s, rows);
+        struct snib__row *row = &rows->row[rows->count];
         struct snib__seat seat;
 
         if (rc != SQLITE_OK)
                 return rc;
-        bind_name(q, 1, name);
-        (void)sqlite3_bind_int64(q, 2, (int64_t)count + 1);
-        while ((rc = sqlite3_step(q)) == SQLITE_ROW && rows->count < count) {
-                struct snib__row *row = &rows->row[rows->count++];
-                if (!read_row(q, &seat, row->number) || !t->put(s, &seat, row->number)) {
-                        (void)sqlite3_reset(q);
-                        return damaged(s, "every row is of somebody and of the object's kind");
-                }
-                row->seq = sqlite3_column_int64(q, COLUMN_REST);
-                row->id = seat.id;
-                row->expires_ms = seat.expires_ms;
-        }
-        if (rc == SQLITE_ROW || (rc == SQLITE_DONE && rows->count < count))
-                rc = damaged(s, "there are as many rows as were counted");
-        return done(q, rc);
+        row->number[SNIB__NUMBER_LEASE] = 0;
+        for (int i = 0; i < t->numbers; i++)
+                row->number[i] = sqlite3_column_int64(q, COLUMN_NUMBERS + i);
+        if (!read_seat(q, &seat) || !t->put(s, &seat, row->number))
+                return damaged(s, "every row is of somebody and of the object's kind");
+        row->seq = sqlite3_column_int64(q, COLUMN_NUMBERS + t->numbers);
+        row->id = seat.id;
+        row->expires_ms = seat.expires_ms;
+        rows->count++;
+        return SQLITE_OK;
 }
 
-static int load_dones(struct snib__store *s, struct snib__name name, size_t count)
+static int load_done(struct snib__store *s, sqlite3_stmt *q, const struct table *t, struct snib__rows *rows)
 {
-        sqlite3_stmt *q = s->statement[SNIB__SQL_DONE_GET];
         struct snib__record *r = &s->record;
-        int rc = reserve_rows(&s->dones, count);
+        int rc = reserve_row(s, rows);
+        struct snib__row *row = &rows->row[rows->count];
+        struct snib__done *d = &r->done[r->dones];
 
+        (void)t;
         if (rc != SQLITE_OK)
                 return rc;
+        if (!read_id(q, 0, &d->id))
+                return damaged(s, "a request that is remembered has an id");
+        d->expires_ms = sqlite3_column_int64(q, 1);
+        d->value = sqlite3_column_int64(q, 2);
+        d->applied = sqlite3_column_int64(q, 3) != 0;
+        row->seq = sqlite3_column_int64(q, 4);
+        row->id = d->id;
+        rows->count++;
+        r->dones++;
+        return SQLITE_OK;
+}
+
+static const struct table seat_table = {.get = SNIB__SQL_SEAT_GET,
+                                        .add = SNIB__SQL_SEAT_ADD,
+                                        .set = SNIB__SQL_SEAT_SET,
+                                        .remove = SNIB__SQL_SEAT_REMOVE,
+                                        .most = SNIB__SEATS_MAX,
+                                        .numbers = SNIB__NUMBER_LEASE,
+                                        .load = load_row,
+                                        .put = put_holder,
+                                        .at = holder_at};
+static const struct table waiter_table = {.get = SNIB__SQL_WAITER_GET,
+                                          .add = SNIB__SQL_WAITER_ADD,
+                                          .set = SNIB__SQL_WAITER_SET,
+                                          .remove = SNIB__SQL_WAITER_REMOVE,
+                                          .most = SNIB__WAITERS_MAX,
+                                          .numbers = SNIB__NUMBERS,
+                                          .load = load_row,
+                                          .put = put_waiter,
+                                          .at = waiter_at};
+static const struct table done_table = {.get = SNIB__SQL_DONE_GET,
+                                        .add = SNIB__SQL_DONE_ADD,
+                                        .remove = SNIB__SQL_DONE_REMOVE,
+                                        .most = SNIB__DONES_MAX,
+                                        .load = load_done};
+
+static int load_rows(struct snib__store *s, struct snib__name name, const struct table *t, struct snib__rows *rows)
+{
+        sqlite3_stmt *q = s->statement[t->get];
+        int rc, loaded = SQLITE_OK;
+
         bind_name(q, 1, name);
-        (void)sqlite3_bind_int64(q, 2, (int64_t)count + 1);
-        while ((rc = sqlite3_step(q)) == SQLITE_ROW && r->dones < count) {
-                struct snib__row *row = &s->dones.row[s->dones.count++];
-                struct snib__done *d = &r->done[r->dones++];
-                if (!read_id(q, 0, &d->id) || !snib__id_set(&d->id)) {
-                        (void)sqlite3_reset(q);
-                        return damaged(s, "every request that is remembered has an id");
-                }
-                d->expires_ms = sqlite3_column_int64(q, 1);
-                d->value = sqlite3_column_int64(q, 2);
-                d->applied = sqlite3_column_int64(q, 3) != 0;
-                row->seq = sqlite3_column_int64(q, 4);
-                row->id = d->id;
-        }
-        if (rc == SQLITE_ROW || (rc == SQLITE_DONE && r->dones < count))
-                rc = damaged(s, "there are as many rows as were counted");
-        return done(q, rc);
+        (void)sqlite3_bind_int64(q, 2, (int64_t)t->most + 1);
+        while ((rc = sqlite3_step(q)) == SQLITE_ROW && loaded == SQLITE_OK)
+                loaded = t->load(s, q, t, rows);
+        rc = done(q, rc);
+        if (rc != SQLITE_OK || loaded != SQLITE_OK)
+                return rc != SQLITE_OK ? rc : loaded;
+        return rows->count && rows->count <= t->most
+                   ? SQLITE_OK
+                   : damaged(s, "the rows that an object has are there, and not too many");
 }
 
 /* The statement stays open: the value is its memory. */
@@ -407,45 +449,43 @@ static int load_content(struct snib__store *s, struct snib__name name, bool data
         return SQLITE_OK;
 }
 
-/* How many rows a table has by the object's row. */
-static bool read_count(sqlite3_stmt *q, int column, size_t most, size_t *ret)
+/* Who is in the object's row, if anybody. */
+static bool put_first(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
-        int64_t n = sqlite3_column_int64(q, column);
+        const struct snib__record *r = &s->record;
 
-        *ret = (size_t)n;
-        return n >= 0 && n <= (int64_t)most;
+        if (snib__id_set(&seat->id))
+                return put_holder(s, seat, number) && in_object(r);
+        return !(s->flags & MORE_SEATS) || r->family > SNIB__FAMILY_RW;
 }
 
 /* The rest of a record whose object has a row. */
 static int load_object(struct snib__store *s, sqlite3_stmt *q, struct snib__name name, bool data)
 {
         struct snib__record *r = &s->record;
-        int64_t number[SNIB__NUMBERS];
-        size_t seats, waiters, dones;
+        int64_t kind = sqlite3_column_int64(q, COLUMN_NUMBERS), flags = sqlite3_column_int64(q, COLUMN_NUMBERS + 2);
+        const int64_t number[SNIB__NUMBERS] = {[SNIB__NUMBER_KIND] = kind,
+                                               [SNIB__NUMBER_TOKEN] = sqlite3_column_int64(q, COLUMN_NUMBERS + 1),
+                                               [SNIB__NUMBER_FLAG] = flags & CONFIRMED};
+        int rc = reserve_record(r, 1, 0, 0);
         struct snib__seat first;
-        bool sound = read_row(q, &first, number);
-        int rc;
 
-        r->token = s->token = sqlite3_column_int64(q, COLUMN_REST);
-        sound &= r->token >= 0 && number[SNIB__NUMBER_KIND] >= KIND_NONE;
-        sound &= read_count(q, COLUMN_REST + 1, SNIB__SEATS_MAX - 1, &seats);
-        sound &= read_count(q, COLUMN_REST + 2, SNIB__WAITERS_MAX, &waiters);
-        sound &= read_count(q, COLUMN_REST + 3, SNIB__DONES_MAX, &dones);
-        if (!sound)
-                return damaged(s, "the row of an object has an id, and counts that are possible");
-        s->kind = number[SNIB__NUMBER_KIND] <= SNIB_KIND_REGISTER ? (int)number[SNIB__NUMBER_KIND] : SNIB_KIND_COUNTER;
+        if (rc != SQLITE_OK)
+                return rc;
+        if (kind < KIND_NONE || kind > SNIB_KIND_REGISTER || flags < 0 || flags > FLAGS_MAX)
+                return damaged(s, "the kind and the flags of an object are such");
+        s->kind = (int)kind;
+        s->flags = (int)flags;
         r->family = snib__family_of(s->kind);
-        if ((r->family == SNIB__FAMILY_NONE) != (s->kind == KIND_NONE))
-                return damaged(s, "the kind of an object is one");
-        rc = reserve_record(r, seats + 1, waiters, dones);
-        if (rc == SQLITE_OK && (snib__id_set(&first.id) ? !put_holder(s, &first, number) : seats > 0))
-                rc = damaged(s, "the first seat is taken first");
-        if (rc == SQLITE_OK && seats)
-                rc = load_rows(s, name, &seat_table, &s->seats, seats);
-        if (rc == SQLITE_OK && waiters)
-                rc = load_rows(s, name, &waiter_table, &s->waiters, waiters);
-        if (rc == SQLITE_OK && dones)
-                rc = load_dones(s, name, dones);
+        r->token = s->token = sqlite3_column_int64(q, COLUMN_NUMBERS + 3);
+        if (!read_seat(q, &first) || !put_first(s, &first, number))
+                return damaged(s, "who sits first is somebody, and holds a lock");
+        if (flags & MORE_SEATS)
+                rc = load_rows(s, name, &seat_table, &s->seats);
+        if (rc == SQLITE_OK && (flags & WAITERS))
+                rc = load_rows(s, name, &waiter_table, &s->waiters);
+        if (rc == SQLITE_OK && (flags & DONES))
+                rc = load_rows(s, name, &done_table, &s->dones);
         if (rc == SQLITE_OK && r->family > SNIB__FAMILY_RW)
                 rc = load_content(s, name, data);
         return rc;
@@ -467,6 +507,7 @@ static void clear(struct snib__store *s)
         s->damage = NULL;
         s->existed = false;
         s->kind = KIND_NONE;
+        s->flags = 0;
         s->token = 0;
         s->seats.count = s->waiters.count = s->dones.count = 0;
         memset(&s->content, 0, sizeof(s->content));
@@ -511,9 +552,10 @@ static int kind_of(const struct snib__record *r)
         return r->held ? r->holder[0].kind : kind[r->family];
 }
 
-static size_t seat_rows(const struct snib__record *r)
+static int flags_of(const struct snib__record *r)
 {
-        return r->held ? r->held - 1 : 0;
+        return (in_object(r) && r->holder[0].claimed ? CONFIRMED : 0) | (r->held > in_object(r) ? MORE_SEATS : 0) |
+               (r->queued ? WAITERS : 0) | (r->dones ? DONES : 0);
 }
 
 /* Where nobody sits, `since_ms` says since when. The row stays, for the token, and for a release on a full disk. */
@@ -523,19 +565,15 @@ static int save_object(struct snib__store *s, struct snib__name name, int64_t no
         const struct snib__record *r = &s->record;
         sqlite3_stmt *q = s->statement[which];
         struct snib__seat nobody;
-        int64_t number[SNIB__NUMBERS] = {0};
 
         memset(&nobody, 0, sizeof(nobody));
         nobody.since_ms = now_ms;
-        if (r->held)
-                numbers_of(&r->holder[0], number);
-        number[SNIB__NUMBER_KIND] = kind_of(r);
-        bind_row(q, r->held ? &r->holder[0].seat : &nobody, number);
-        (void)sqlite3_bind_int64(q, COLUMN_REST + 1, r->token);
-        (void)sqlite3_bind_int64(q, COLUMN_REST + 2, (int64_t)seat_rows(r));
-        (void)sqlite3_bind_int64(q, COLUMN_REST + 3, (int64_t)r->queued);
-        (void)sqlite3_bind_int64(q, COLUMN_REST + 4, (int64_t)r->dones);
-        bind_name(q, COLUMN_REST + 5, name);
+        bind_seat(q, in_object(r) ? &r->holder[0].seat : &nobody);
+        (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 1, kind_of(r));
+        (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 2, in_object(r) ? r->holder[0].token : 0);
+        (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 3, flags_of(r));
+        (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 4, r->token);
+        bind_name(q, COLUMN_NUMBERS + 5, name);
         return snib__rows_run(s, which);
 }
 
@@ -548,15 +586,19 @@ static int remove_row(struct snib__store *s, struct snib__name name, enum snib__
         return snib__rows_run(s, which);
 }
 
-static int put_row(struct snib__store *s, struct snib__name name, enum snib__statement which, int64_t seq,
+/* `old` NULL: a new one, at the end. */
+static int put_row(struct snib__store *s, struct snib__name name, const struct table *t, const struct snib__row *old,
                    const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
+        enum snib__statement which = old ? t->set : t->add;
         sqlite3_stmt *q = s->statement[which];
 
-        bind_row(q, seat, number);
-        bind_name(q, COLUMN_REST + 1, name);
-        if (sqlite3_bind_parameter_count(q) > COLUMN_REST + 1)
-                (void)sqlite3_bind_int64(q, COLUMN_REST + 2, seq);
+        bind_seat(q, seat);
+        for (int i = 0; i < t->numbers; i++)
+                (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 1 + i, number[i]);
+        bind_name(q, COLUMN_NUMBERS + 1 + t->numbers, name);
+        if (old)
+                (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 2 + t->numbers, old->seq);
         return snib__rows_run(s, which);
 }
 
@@ -583,11 +625,11 @@ static int save_rows(struct snib__store *s, struct snib__name name, const struct
                         continue;
                 }
                 if (seat->expires_ms != row->expires_ms || memcmp(number, row->number, sizeof(number)) != 0)
-                        rc = put_row(s, name, t->set, row->seq, seat, number);
+                        rc = put_row(s, name, t, row, seat, number);
                 seat = t->at(s, ++kept, number);
         }
         for (; seat && rc == SQLITE_OK; seat = t->at(s, ++kept, number))
-                rc = put_row(s, name, t->add, 0, seat, number);
+                rc = put_row(s, name, t, NULL, seat, number);
         return rc;
 }
 
@@ -656,15 +698,14 @@ static bool object_changed(const struct snib__store *s)
 {
         const struct snib__record *r = &s->record;
 
-        return s->change.holders || r->token != s->token || kind_of(r) != s->kind || seat_rows(r) != s->seats.count ||
-               r->queued != s->waiters.count || r->dones != s->dones.count;
+        return s->change.holders || r->token != s->token || kind_of(r) != s->kind || flags_of(r) != s->flags;
 }
 
 /* The usual change is one row: then the statement is the transaction, and neither a BEGIN nor a COMMIT is paid for. */
 int snib__rows_save(struct snib__store *s, struct snib__name name, int64_t now_ms)
 {
         const struct snib__change *change = &s->change;
-        bool seats = change->holders && (s->seats.count || seat_rows(&s->record));
+        bool seats = change->holders && (s->seats.count || s->record.held > in_object(&s->record));
         bool content = change->record && content_changed(s);
         bool many = (seats || change->queue || change->dones || content) && sqlite3_get_autocommit(s->db);
         int rc = many ? snib__rows_run(s, SNIB__SQL_BEGIN) : SQLITE_OK;

@@ -53,20 +53,18 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     "NOT NULL,"
     " label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
     " PRIMARY KEY(name, seq)) WITHOUT ROWID;",
-    /* 2: every kind of object. Who held and waited goes on to; how long a lease was asked for was not known. A program
-     * with version 1 that is still running finds no table of its own any more: its holds end with their leases. */
-    "CREATE TABLE object(name TEXT PRIMARY KEY, token INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,"
-    " host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
-    " expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL, number INTEGER NOT NULL, held_token INTEGER NOT NULL,"
-    " confirmed INTEGER NOT NULL, seats INTEGER NOT NULL, waiters INTEGER NOT NULL, dones INTEGER NOT NULL) WITHOUT "
-    "ROWID;"
-    "INSERT INTO object SELECT name, token, iif(id='',-1,0), id, host, pid, label, since_ms, expires_ms, 0, 0,"
-    " iif(id='',0,token), id<>'', 0, queued, 0 FROM lock;"
+    /* 2: every kind of object. Whoever held or waited goes on to. A program with version 1 that is still running does
+     * not find its table any more: its holds end with their leases. */
+    "CREATE TABLE object(name TEXT PRIMARY KEY, token INTEGER NOT NULL, kind INTEGER NOT NULL, flags INTEGER NOT NULL,"
+    " id TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
+    " expires_ms INTEGER NOT NULL, held_token INTEGER NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO object SELECT name, token, iif(id='',-1,0), (id<>'')+iif(queued,4,0), id, host, pid, label, since_ms,"
+    " expires_ms, iif(id='',0,token) FROM lock;"
     "DROP TABLE lock;"
     "CREATE TABLE seat(name TEXT NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,"
     " host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
-    " expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL, number INTEGER NOT NULL, token INTEGER NOT NULL,"
-    " confirmed INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
+    " expires_ms INTEGER NOT NULL, number INTEGER NOT NULL, token INTEGER NOT NULL, confirmed INTEGER NOT NULL,"
+    " PRIMARY KEY(name, seq)) WITHOUT ROWID;"
     "ALTER TABLE waiter ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE waiter ADD COLUMN number INTEGER NOT NULL DEFAULT 1;"
     "ALTER TABLE waiter ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;"
@@ -284,11 +282,10 @@ static int epoch(char *ret, size_t size, struct snib_error *err)
 static const char end_all[] =
     "PRAGMA synchronous=FULL;BEGIN IMMEDIATE;"
     "UPDATE content SET value=value+coalesce((SELECT sum(number) FROM seat WHERE name=content.name AND kind=7 AND NOT "
-    "confirmed),0)+coalesce((SELECT number FROM object WHERE name=content.name AND kind=7 AND id<>'' AND NOT "
     "confirmed),0);"
     "DELETE FROM content WHERE name IN (SELECT name FROM object WHERE kind=7) AND expires_ms<9223372036854775807;"
-    "UPDATE object SET kind=iif(EXISTS(SELECT 1 FROM content WHERE name=object.name),kind,-1),id='',host='',pid=0,"
-    "label='',expires_ms=0,lease_ms=0,number=0,held_token=0,confirmed=0,seats=0,waiters=0,dones=0;"
+    "UPDATE object SET kind=iif(EXISTS(SELECT 1 FROM content WHERE name=object.name),kind,-1),flags=0,id='',host='',"
+    "pid=0,label='',expires_ms=0,held_token=0;"
     "DELETE FROM seat;DELETE FROM waiter;DELETE FROM done;DELETE FROM client";
 _Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all names it by its number");
 

@@ -55,10 +55,11 @@ enum snib__statement {
 /* The numbers in a row of a seat or of a waiter, in the order of their columns. */
 enum snib__number {
         SNIB__NUMBER_KIND,
-        SNIB__NUMBER_LEASE,
-        SNIB__NUMBER_COUNT, /* seat: how many it took, or its index among the permits of its hold; waiter: how many */
+        SNIB__NUMBER_COUNT, /* seat: how many it took of a semaphore, or its index among the permits of its hold;
+                               waiter: how many it wants */
         SNIB__NUMBER_TOKEN, /* seat: its token; waiter: the state it has seen */
         SNIB__NUMBER_FLAG,  /* seat: it is confirmed; waiter: it only observes */
+        SNIB__NUMBER_LEASE, /* waiter: of the hold it asks for */
         SNIB__NUMBERS
 };
 
@@ -105,10 +106,10 @@ struct snib__store {
         struct snib__change change; /* what the calls of the model in it have changed; its `tell` is theirs together */
         const char *damage;         /* what should be true of its rows and is not; NULL */
         /* As it was loaded: */
-        bool existed; /* it has a row */
-        int kind;     /* in its row */
+        bool existed;    /* it has a row */
+        int kind, flags; /* in its row */
         int64_t token;
-        struct snib__rows seats; /* but for the first, which is in the row of the object */
+        struct snib__rows seats; /* but for the first of a lock, which is in the row of the object */
         struct snib__rows waiters;
         struct snib__rows dones;
         struct {
