@@ -26,6 +26,7 @@ static struct memory_transport net;
 static struct memory_conn *commands, *subscriptions;
 static struct pump *p;
 static snib__ns now;
+static bool known; /* the client has written who it is */
 
 static void say(struct memory_conn *c, const char *text)
 {
@@ -53,6 +54,7 @@ static int open_up(void **state)
         commands = &net.conn[SNIB__REDIS_COMMANDS];
         subscriptions = &net.conn[SNIB__REDIS_SUBSCRIPTIONS];
         now = 1000 * SNIB__S;
+        known = false;
         pump_config(&config, "redis://memory", 1);
         assert_int_equal(snib__redis_open_with(&e, &config, &memory_transport, &net, now, NULL), 0);
         pump_config_done(&config);
@@ -80,6 +82,11 @@ static void ask_of(int kind, enum snib__verb verb)
         op.kind = kind;
         op.enqueue = true;
         p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+        /* Before its first acquire the client writes who it is. */
+        if (verb == SNIB__ACQUIRE && !known && !snib__kind_momentary(kind)) {
+                known = true;
+                say(commands, "+OK\r\n");
+        }
 }
 
 static void ask(enum snib__verb verb)
@@ -280,7 +287,8 @@ static void F137_wrong_shapes_of_every_kind_are_refused(void **state)
             {SNIB_KIND_ELECTION, SNIB__OBSERVE, "*8\r\n:1\r\n:1\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n"},
             {SNIB_KIND_ELECTION, SNIB__OBSERVE,
              "*8\r\n:2\r\n$4\r\nlock\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n"},
-            {SNIB_KIND_ELECTION, SNIB__OBSERVE, "*8\r\n:1\r\n$4\r\nlock\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n:7\r\n$0\r\n\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__OBSERVE,
+             "*8\r\n:1\r\n$4\r\nlock\r\n:5\r\n$1\r\nx\r\n:1\r\n:0\r\n:7\r\n$0\r\n\r\n"},
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -316,8 +324,9 @@ static void F138_fewer_replies_end_at_the_deadline(void **state)
 
         (void)state;
         ask(SNIB__RELEASE);
+        say(commands, "*1\r\n:1\r\n");
         ask(SNIB__ACQUIRE);
-        say(commands, "*1\r\n:1\r\n*2\r\n:1\r\n$16\r\n17000000");
+        say(commands, "*2\r\n:1\r\n$16\r\n17000000");
         turn();
         (void)answered(SNIB__RELEASED);
         turn();
@@ -616,6 +625,7 @@ static bool a_life(unsigned *ret_answers)
         if (r < 0)
                 return false;
         p->engine = e;
+        known = false;
         for (int i = 0; i < 3; i++) {
                 watch_it();
                 say(commands, "+PONG\r\n");
