@@ -39,6 +39,9 @@ void bench_head(const char *title);
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
 
+/* red.c: starts servers of its own. */
+void bench_red(const struct bench_plan *plan);
+
 /* The text and the SHA-1 come from snib's own table of scripts; what they do is in src/engine/redis/scripts/. */
 extern const struct bench_contender bench_redis_bare;
 extern const struct bench_contender bench_redis_hiredis;

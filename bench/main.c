@@ -117,6 +117,8 @@ static void run_all(const struct bench_plan *plan, const char *local_url)
         if (server)
                 compare_redis(plan, redis_server_url(server));
         compare_local(plan, local_url);
+        if (server)
+                bench_red(plan);
         printf("\nheap allocations of snib's own code in one pair, after warm-up\n");
         count_allocations("mem", "mem:bench");
         count_allocations("local", local_url);

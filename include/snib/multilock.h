@@ -22,9 +22,10 @@
  * for lease - time that the asking took - drift. It guards against the loss of a minority of servers. It does NOT
  * guard against a server that restarts empty within a lease (start such a server only after the longest lease, or with
  * appendfsync always), nor against a holder that is paused past its validity and does not look at
- * snib_multigrant_valid(): use the token with whatever checks tokens. Its token is the largest of the majority's, and
- * two majorities share a server, so tokens of later holds are larger as long as no server lost data; with the hold's
- * owner text it is unique in any case.
+ * snib_multigrant_valid(): use the token with whatever checks tokens. Its token is the largest of the majority's.
+ * Tokens are made from the servers' clocks: that of a later hold is larger if these clocks differ by less than the time
+ * between the two grants, and a server that both majorities share (there is one) gave the later hold the larger token
+ * in any case, as long as it did not lose its data.
  *
  * Thread class: a handle is thread-safe; it must outlive the calls made on it, not the grants they gave; the members
  * must outlive it. A multilock is not re-entrant by itself; its members are, according to their kinds.
@@ -52,6 +53,7 @@ struct snib_multilock_options {
  * SNIB_EINVAL (no member, too many, the same lock on the same client twice), SNIB_EFORK, SNIB_ENOMEM. */
 SNIB_API int snib_multilock_new(snib_lock *const *members, size_t count, const struct snib_multilock_options *options,
                                 snib_multilock **ret_multilock, struct snib_error *err);
+/* Frees the handle. Grants live on. NULL is allowed. No wait may be going on. */
 SNIB_API void snib_multilock_free(snib_multilock *multilock);
 
 /* As snib_lock_acquire(): 1 all (red: a majority) are held, 0 not in time and none is, negative an error and none is.
@@ -64,17 +66,18 @@ SNIB_API int snib_multilock_acquire_async(snib_multilock *multilock, int64_t wai
                                           snib_multilocked_callback *acquired, void *arg, struct snib_error *err);
 /* Ends every wait through this handle with SNIB_ECANCELLED; answers how many. Never blocks. */
 SNIB_API int snib_multilock_cancel(snib_multilock *multilock);
-/* Takes every member away from whoever holds it: 1 if any was held, 0 none, or the first error after all were tried. */
+/* Takes every member away from whoever holds it: 1 if any was held, 0 none, or the first error after all were tried
+ * (red: only if so many failed that a majority may still be held). */
 SNIB_API int snib_multilock_force_release(snib_multilock *multilock, struct snib_error *err);
 
 /* 1 while all members (red: a majority) are certainly held. No I/O. Thread-safe. */
 SNIB_API int snib_multigrant_valid(const snib_multigrant *grant);
-/* Red: the largest token of the majority. Otherwise use the members'. */
+/* Red: the largest token of the majority. Otherwise 0: use the members'. */
 SNIB_API int64_t snib_multigrant_token(const snib_multigrant *grant);
 SNIB_API int64_t snib_multigrant_left_ms(const snib_multigrant *grant);
 /* The grant of member number `index` of the array given, NULL if that one is not held (red). The multigrant's. */
 SNIB_API snib_grant *snib_multigrant_member(const snib_multigrant *grant, size_t index);
-/* enum snib_loss: the reason of the first member's loss that made the whole lost. */
+/* enum snib_loss: the reason of the member's loss that made the whole lost. The others stay held until the release. */
 SNIB_API int snib_multigrant_loss(const snib_multigrant *grant);
 /* As snib_grant_on_loss(). */
 typedef void snib_multiloss_callback(void *arg, snib_multigrant *grant, int reason);
@@ -82,8 +85,9 @@ SNIB_API int snib_multigrant_on_loss(snib_multigrant *grant, snib_multiloss_call
                                      struct snib_error *err);
 /* As snib_grant_loss_fd(). */
 SNIB_API int snib_multigrant_loss_fd(snib_multigrant *grant);
-/* Releases every member, also after one failed: 1, or the first error. The pointer must not be used again. Blocks at
- * most one time-out (red: node_timeout_ms, the rest in the background). NULL answers SNIB_EINVAL. */
+/* Releases every member, also after one failed: 1, or the first error (red: only if so many failed that a majority may
+ * still be held; SNIB_ELOST if the whole had been lost). The pointer must not be used again. Blocks at most one
+ * time-out (red: node_timeout_ms, and not for a minority; the rest in the background). NULL answers SNIB_EINVAL. */
 SNIB_API int snib_multigrant_release(snib_multigrant *grant, struct snib_error *err);
 SNIB_API int snib_multigrant_release_async(snib_multigrant *grant, snib_done_callback *done, void *arg,
                                            struct snib_error *err);
