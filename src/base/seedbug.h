@@ -42,7 +42,34 @@
         X(latch_wakes_one, 26, "of all who wait for a latch only the first is woken")                                 \
         X(register_ignores_version, 27, "a write does not look at the version")                                       \
         X(register_version_reused, 28, "a deleted register starts its versions anew")                                 \
-        X(observer_not_told, 29, "an observer hears nothing of a change")
+        X(observer_not_told, 29, "an observer hears nothing of a change")                                             \
+        X(wake_up_not_passed_on, 38, "a wake-up that is not used up goes to nobody else")                             \
+        X(spin_never_asks_again, 39, "a spin lock's waiter sleeps on")                                                \
+        X(own_writer_not_named, 40, "a reader does not say that its owner has the write side")                        \
+        X(semaphore_not_undone, 41, "a semaphore's acquire that was given up is not undone")                          \
+        X(observer_waits_its_turn, 42, "an observer is told of a change only if nobody is before it")                 \
+        X(doubt_told_as_failure, 43, "a change that may have been made is told as one that was not")                  \
+        X(fair_dead_waiter_stays, 44, "fair: a dead waiter is never taken out of the queue")                          \
+        X(fair_leaver_wakes_nobody, 45, "fair: whoever goes tells nobody")                                            \
+        X(fair_queue_without_turn, 46, "fair: a waiter that leaves stays in the queue without a turn")                \
+        X(fair_order_of_asking, 47, "fair: whoever asks again goes to the end")                                       \
+        X(rw_renewal_shortens_others, 48, "read-write: a reader's renewal cuts the lease of another short")           \
+        X(rw_downgrade_wakes_nobody, 49, "read-write: the end of a write hold above reads tells nobody")              \
+        X(rw_writer_beside_readers, 50, "read-write: a writer does not look for readers")                             \
+        X(rw_reader_beside_writer, 51, "read-write: a reader does not look for the writer")                           \
+        X(semaphore_acquire_forgotten, 52, "semaphore: what was taken is not remembered")                             \
+        X(semaphore_wakes_nobody, 53, "semaphore: more permits are told to nobody")                                   \
+        X(permits_expired_stay_out, 54, "permits: those whose lease is over never come back")                         \
+        X(permits_by_clients_clock, 55, "permits: leases are compared with the clock of whoever asks")                \
+        X(permits_beyond_limit, 56, "permits: several are given out where one is free")                               \
+        X(latch_count_forgotten, 57, "latch: that it was counted down is not remembered")                             \
+        X(latch_delete_wakes_nobody, 58, "latch: its deletion is told to nobody")                                     \
+        X(latch_below_zero, 59, "latch: it is counted on below 0")                                                    \
+        X(election_begin_untold, 60, "election: the beginning of a term is told to nobody")                           \
+        X(register_write_forgotten, 61, "register: a write is not remembered")                                        \
+        X(register_write_unconditional, 62, "register: the script does not look at the version")                      \
+        X(register_version_anew, 63, "register: the versions of a deleted one begin at 1")                            \
+        X(register_write_untold, 64, "register: a new version is told to nobody")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

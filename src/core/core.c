@@ -412,7 +412,7 @@ void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, 
                 return;
         for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
                 next = snib__wait_next(h);
-                if (h->observe)
+                if (h->observe && !(taken && SNIB__BUG(observer_waits_its_turn)))
                         snib__wait_poke(c, h, false, now); /* takes nothing from anybody */
                 else if (all || !taken)
                         snib__wait_poke(c, h, true, now);
@@ -593,7 +593,8 @@ static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
         ret->op.kind = h->kind;
         ret->op.enqueue = h->verb == SNIB__ACQUIRE && h->queued;
         ret->op.n = h->n;
-        ret->op.under = h->under;
+        if (!SNIB__BUG(own_writer_not_named))
+                ret->op.under = h->under;
         ret->op.name = h->name;
         ret->op.id = h->id;
         ret->op.who = h->who;

@@ -25,6 +25,8 @@ static bool may_have_taken(const struct snib__hold *h)
 {
         if (h->observe || h->kind == SNIB_KIND_LATCH)
                 return false;
+        if (h->kind == SNIB_KIND_SEMAPHORE && SNIB__BUG(semaphore_not_undone))
+                return false;
         return h->in_doubt || (h->stray && h->kind == SNIB_KIND_SEMAPHORE);
 }
 
@@ -131,7 +133,7 @@ static bool may_follow(const struct snib__hold *h, const struct snib__hold *next
 static void pass_on(struct snib__core *c, struct snib__hold *h, struct snib__hold *next, enum snib__status answer,
                     snib__ns now)
 {
-        bool woken = h->woken;
+        bool woken = h->woken && !SNIB__BUG(wake_up_not_passed_on);
 
         h->woken = false;
         while (next && !may_follow(h, next, answer))
@@ -250,7 +252,8 @@ static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, con
         if (h->kind == SNIB_KIND_SPIN)
                 delay = snib__min(SNIB__SPIN_MIN << snib__min(h->attempt - 1, 16), SNIB__SPIN_MAX);
 
-        if (SNIB__BUG(sleeping_past_dead_holders_ttl))
+        if (SNIB__BUG(sleeping_past_dead_holders_ttl) ||
+            (h->kind == SNIB_KIND_SPIN && SNIB__BUG(spin_never_asks_again)))
                 return 3600 * SNIB__S;
         if (busy->left_ms >= 0 && busy->left_ms < delay / SNIB__MS)
                 delay = (busy->left_ms + 1) * SNIB__MS;

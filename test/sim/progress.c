@@ -202,7 +202,7 @@ static void check_waiter(struct sim *w, const struct sim_client *c, const struct
         snib__ns since = attentive_since(w, c, h), waits;
         const char *invariant = h->log->observer && h->log->kind == SNIB_KIND_ELECTION ? "S12" : "L1";
 
-        if (since == SNIB__NEVER || h->open_since == SNIB__NEVER)
+        if (since == SNIB__NEVER || h->open_since == SNIB__NEVER || h->log->forgotten)
                 return;
         waits = w->now - snib__max(since, h->open_since);
         if (!h->open_unsaid && h->log->kind != SNIB_KIND_SPIN && waits > trips(w, h->log))
