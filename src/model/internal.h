@@ -73,8 +73,11 @@ void snib__queue_tell(struct snib__step *s, enum snib__tell_kind kind, const str
 
 /* Executes one of them. */
 enum snib__status snib__number_change(struct snib__step *s, struct snib__reply *reply);
+/* A request with this id was executed before. */
+bool snib__number_knows(const struct snib__record *r, const struct snib__id *id);
 /* The answer if this request was executed before; false: it was not. */
 bool snib__number_recall(struct snib__step *s, struct snib__reply *reply);
+/* From now on it was executed and answered so. */
 void snib__number_remember(struct snib__step *s, const struct snib__reply *reply);
 void snib__number_sweep(struct snib__step *s);
 /* What a reply calls the value. */

@@ -33,22 +33,30 @@ static bool counts(const struct snib__op *op)
         return op->verb >= SNIB__SET || (op->verb == SNIB__RELEASE && op->permits);
 }
 
+/* The memory of a request, NULL. */
+static const struct snib__done *find(const struct snib__record *r, const struct snib__id *id)
+{
+        for (size_t i = 0; i < r->dones; i++)
+                if (snib__id_equal(&r->done[i].id, id))
+                        return &r->done[i];
+        return NULL;
+}
+
+bool snib__number_knows(const struct snib__record *r, const struct snib__id *id)
+{
+        return find(r, id) != NULL;
+}
+
 bool snib__number_recall(struct snib__step *s, struct snib__reply *reply)
 {
-        const struct snib__record *r = s->r;
+        const struct snib__done *d = counts(s->op) ? find(s->r, &s->op->id) : NULL;
 
-        if (!counts(s->op) || (SNIB__BUG(latch_counts_twice) && s->op->kind == SNIB_KIND_LATCH))
+        if (!d || (SNIB__BUG(latch_counts_twice) && s->op->kind == SNIB_KIND_LATCH))
                 return false;
-        for (size_t i = 0; i < r->dones; i++)
-                if (snib__id_equal(&r->done[i].id, &s->op->id)) {
-                        reply->applied = r->done[i].applied;
-                        reply->status = s->op->verb != SNIB__RELEASE ? SNIB__DONE
-                                        : reply->applied             ? SNIB__RELEASED
-                                                                     : SNIB__GONE;
-                        reply->value = r->done[i].value;
-                        return true;
-                }
-        return false;
+        reply->applied = d->applied;
+        reply->value = d->value;
+        reply->status = s->op->verb != SNIB__RELEASE ? SNIB__DONE : d->applied ? SNIB__RELEASED : SNIB__GONE;
+        return true;
 }
 
 void snib__number_remember(struct snib__step *s, const struct snib__reply *reply)
@@ -206,12 +214,36 @@ static bool fits(const struct snib__record *r, const struct snib__op *op)
         return r->value + n >= least(family) && r->value + n <= SNIB__NUMBER_MAX;
 }
 
+/* Whether there is such a change of such a kind. */
+static bool concerns(enum snib__verb verb, enum snib__family family)
+{
+        switch (verb) {
+        case SNIB__SET:
+        case SNIB__ADD:
+                return family == SNIB__FAMILY_SEMAPHORE || family == SNIB__FAMILY_PERMITS ||
+                       family == SNIB__FAMILY_LATCH;
+        case SNIB__RESIZE:
+                return family == SNIB__FAMILY_PERMITS;
+        case SNIB__DRAIN:
+                return family == SNIB__FAMILY_SEMAPHORE;
+        case SNIB__WRITE:
+                return family == SNIB__FAMILY_REGISTER;
+        case SNIB__DELETE:
+                return family != SNIB__FAMILY_LOCK && family != SNIB__FAMILY_RW;
+        default:
+                return false;
+        }
+}
+
 enum snib__status snib__number_change(struct snib__step *s, struct snib__reply *reply)
 {
         struct snib__record *r = s->r;
         enum snib__family family = snib__family_of(s->op->kind);
         int64_t drained = r->value > 0 ? r->value : 0;
 
+        if (!concerns(s->op->verb, family))
+                return snib__record_refuse(reply, SNIB_EUNSUPPORTED,
+                                           "there is no such change of an object of this kind");
         if (!fits(r, s->op))
                 return snib__record_refuse(reply, SNIB_ELIMIT,
                                            "the number would be out of range; permits and counts are a 32 bit integer");
@@ -233,7 +265,6 @@ enum snib__status snib__number_change(struct snib__step *s, struct snib__reply *
                 reply->applied = write_value(s);
                 break;
         default:
-                snib__assert(s->op->verb == SNIB__DELETE);
                 reply->applied = delete_all(s);
         }
         reply->value = s->op->verb == SNIB__DRAIN ? drained : snib__number_value(r, family);

@@ -83,6 +83,8 @@ static enum snib__status acquire(struct snib__step *s)
         size_t place = snib__queue_find(s->r, &s->op->id);
         bool stands = place < s->r->queued && !SNIB__BUG(repeated_acquire_counted_twice);
 
+        if (s->op->kind == SNIB_KIND_SEMAPHORE && snib__number_knows(s->r, &s->op->id))
+                return SNIB__BUSY; /* undone before it arrived */
         if (confirm(s))
                 return SNIB__GRANTED;
         if (s->op->token > 0)
@@ -150,13 +152,11 @@ static bool is_writer(const struct snib__step *s, const struct snib__holder *h)
         return h->kind == SNIB_KIND_WRITE;
 }
 
-static enum snib__status release(struct snib__step *s, struct snib__reply *reply)
+static enum snib__status leave(struct snib__step *s)
 {
         size_t place = snib__queue_find(s->r, &s->op->id);
         const struct snib__holder *own = snib__seat_find(s->r, &s->op->id);
 
-        if (s->op->permits)
-                return release_permits(s, reply);
         if (SNIB__BUG(release_without_owner_check) || (SNIB__BUG(downgrade_with_gap) && own && is_writer(s, own)))
                 return snib__seat_leave(s, snib__seat_any, SNIB__LEFT) ? SNIB__RELEASED : SNIB__GONE;
         if (SNIB__BUG(reader_release_frees_writer) && own && own->kind == SNIB_KIND_READ)
@@ -167,6 +167,17 @@ static enum snib__status release(struct snib__step *s, struct snib__reply *reply
                 return SNIB__GONE;
         snib__queue_leave(s, place);
         return SNIB__RELEASED;
+}
+
+/* An undone acquire of a semaphore is remembered: a copy of it that arrives later would take what nobody gives back. A
+ * late one of another kind ends with its lease. */
+static enum snib__status release(struct snib__step *s, struct snib__reply *reply)
+{
+        if (s->op->permits)
+                return release_permits(s, reply);
+        if (s->op->kind == SNIB_KIND_SEMAPHORE && !snib__number_knows(s->r, &s->op->id))
+                snib__number_remember(s, reply);
+        return leave(s);
 }
 
 static enum snib__status renew(struct snib__step *s)

@@ -15,7 +15,8 @@
  *   READ          when no writer sits, or the writer is `under`;   WRITE   when nobody sits
  *   SEMAPHORE     when value >= n: value falls by n. The seat is kept, as a memory of who took, for SNIB__DONE_MS: the
  *                 same id is answered GRANTED again, and its RELEASE gives back. At most SNIB__DONES_MAX such memories
- *                 are kept, the newest; they go with the semaphore and are never in the way of a new seat
+ *                 are kept, the newest; they go with the semaphore and are never in the way of a new seat. That it was
+ *                 released is remembered like a change: an ACQUIRE with the same id that arrives late is BUSY
  *   PERMITS       when value - seats >= n: one seat for each permit (value is the limit)
  *   LATCH         when value is 0; takes no seat
  *   REGISTER      nobody sits: only observers wait
@@ -136,9 +137,9 @@ struct snib__change {
 };
 
 /* Applies one request. First ends holds, waits, memories and TTLs whose time is over, then does what `op` says, then
- * hands over. Only fails with SNIB_EKIND (another family holds the name; nothing was changed but what was over) and
- * SNIB_ELIMIT (a number would leave its range). `ret_change` must come with `tell` and `tell_room` set; the rest is
- * overwritten. */
+ * hands over. Only fails with SNIB_EKIND (another family holds the name), SNIB_ELIMIT (a number would leave its range)
+ * and SNIB_EUNSUPPORTED (this kind has no such change); then nothing was changed but what was over. `ret_change` must
+ * come with `tell` and `tell_room` set; the rest is overwritten. */
 void snib__record_apply(struct snib__record *record, const struct snib__op *op, struct snib__clock now,
                         struct snib__reply *ret_reply, struct snib__change *ret_change);
 

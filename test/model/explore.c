@@ -49,7 +49,7 @@ static bool action_at(const struct scenario *s, int n, struct action *ret)
 
 static void print_action(const struct scenario *s, struct action a)
 {
-        static const char *const texts[] = {"acquire", "acquire+enqueue", "release", "renew", "bury"};
+        static const char *const texts[] = {"acquire", "acquire+enqueue", "release", "renew", "bury", "late acquire"};
 
         printf("#   +%lld ms  ", (long long)a.wait_ms);
         if (a.kind == OTHER)
@@ -120,12 +120,14 @@ static void key_of(struct node *n)
                 k[4] = b->turn ? seconds(w, b->stays) : 0;
                 k[5] = b->seen == world_state(w, w->scenario->actor[x].kind);
                 k[6] = b->seen == 0;
+                k[7] = world_can(w, (struct action){LATE, x, 0});
         }
         k[0] = (signed char)w->made;
         k[1] = (signed char)w->value;
         k[2] = w->vanishes ? seconds(w, w->vanishes) : 0;
         k[3] = (signed char)w->latest.other;
         k[4] = w->latest.applied;
+        k[5] = w->latest.mark == w->remembered - 1;
 }
 
 static struct node *nodes[STATES_MAX];

@@ -47,23 +47,29 @@ void snib__assert_fail(const char *condition, const char *file, int line)
                         return (text); \
         } while (0)
 
-/* Number of an actor, or beyond of a change. */
+/* Of an actor, see own_id(), or beyond of a change. */
+#define CHANGES 1000
 static struct snib__id id_of(int n)
 {
         static const char digits[] = "0123456789";
         struct snib__id id = {"00000000-0000-4000-8000-ffffffffffff:"};
 
-        id.text[37] = digits[n / 100 % 10];
-        id.text[38] = digits[n / 10 % 10];
-        id.text[39] = digits[n % 10];
+        for (int i = 40; i >= 37; i--, n /= 10)
+                id.text[i] = digits[n % 10];
         return id;
+}
+
+/* An actor's id in this life. */
+static struct snib__id own_id(int x, int life)
+{
+        return id_of(life % 90 * 10 + x);
 }
 
 /* The actor with this id, -1 nobody. */
 static int actor_of(const struct world *w, const struct snib__id *id)
 {
         for (int x = 0; x < w->scenario->actors; x++) {
-                struct snib__id own = id_of(x);
+                struct snib__id own = own_id(x, w->b[x].life);
 
                 if (strcmp(id->text, own.text) == 0)
                         return x;
@@ -420,6 +426,10 @@ static const char *expect_release(struct world *w, struct step *s)
                 w->value += actor(w, x)->n;
         stand_up(w, x);
         b->turn = 0;
+        if (actor(w, x)->kind == SNIB_KIND_SEMAPHORE) {
+                b->undone_at = w->now.lease_ms;
+                b->mark = w->remembered++;
+        }
         return NULL;
 }
 
@@ -478,7 +488,7 @@ static void remember(struct world *w, const struct step *s, bool applied, int64_
 {
         int other = 1 + (int)(s->other - w->scenario->other);
 
-        w->latest = (struct latest){other, s->serial, w->now.lease_ms, applied, value};
+        w->latest = (struct latest){other, s->serial, w->now.lease_ms, w->remembered++, applied, value};
 }
 
 /* RELEASE and RENEW of actor 0's permits by their ids. */
@@ -643,7 +653,8 @@ static const char *expect_description(const struct world *w, const struct step *
         if (s->action.kind == BURY)
                 return NULL;
         MUST(r->waiters == waiters(w), "the number of waiters is not true");
-        MUST(r->position == (s->action.kind == OTHER ? 0 : place(w, s->action.who)), "the position is not true");
+        MUST(r->position == (s->action.kind < LATE && !(s->op.verb == SNIB__RELEASE) ? place(w, s->action.who) : 0),
+             "the position is not true");
         if (s->other && s->other->verb == SNIB__QUERY && r->status != SNIB__FAILED)
                 return expect_question(w, s);
         if (r->status == SNIB__FAILED || r->status == SNIB__RELEASED || r->status == SNIB__DONE ||
@@ -777,6 +788,8 @@ static const char *expect(const struct world *before, struct world *w, struct st
                 wrong = expect_other(w, s);
         } else if (s->action.kind == RELEASE) {
                 wrong = expect_release(w, s);
+        } else if (s->action.kind == LATE) {
+                MUST(s->reply.status == SNIB__BUSY, "an acquire takes something after its undoing");
         } else if (s->action.kind == RENEW) {
                 wrong = expect_renew(w, s);
         } else {
@@ -793,10 +806,11 @@ static const char *expect(const struct world *before, struct world *w, struct st
 /* What an actor asks. */
 static void ask_actor(const struct world *w, struct step *s)
 {
-        static const enum snib__verb verbs[] = {SNIB__ACQUIRE, SNIB__ACQUIRE, SNIB__RELEASE, SNIB__RENEW};
+        static const enum snib__verb verbs[] = {SNIB__ACQUIRE, SNIB__ACQUIRE, SNIB__RELEASE, SNIB__RENEW, 0,
+                                                SNIB__ACQUIRE};
         const struct actor *a = actor(w, s->action.who);
 
-        s->op.id = id_of(s->action.who);
+        s->op.id = own_id(s->action.who, w->b[s->action.who].life - (s->action.kind == LATE));
         if (s->action.kind == BURY)
                 return;
         s->op.verb = verbs[s->action.kind];
@@ -807,9 +821,9 @@ static void ask_actor(const struct world *w, struct step *s)
         s->op.kind = a->kind;
         s->op.n = a->n;
         s->op.lease_ms = a->lease_ms;
-        s->op.enqueue = s->action.kind == ENQUEUE;
+        s->op.enqueue = s->action.kind == ENQUEUE || s->action.kind == LATE;
         if (a->under)
-                s->op.under = id_of(a->under - 1);
+                s->op.under = own_id(a->under - 1, 0);
 }
 
 /* What somebody else asks. */
@@ -820,11 +834,11 @@ static void ask_other(struct world *w, struct step *s)
         s->again = o->verb == 0;
         if (s->again)
                 o = &w->scenario->other[w->latest.other - 1];
-        s->serial = s->again ? w->latest.serial : ++w->serial % 900;
+        s->serial = s->again ? w->latest.serial : ++w->serial % CHANGES;
         s->other = o;
         s->op = (struct snib__op){.verb = o->verb,
                                   .kind = o->kind,
-                                  .id = id_of(ACTORS + s->serial),
+                                  .id = id_of(CHANGES + s->serial),
                                   .n = o->n,
                                   .ttl_ms = o->ttl_ms,
                                   .if_exists = o->if_exists,
@@ -835,7 +849,7 @@ static void ask_other(struct world *w, struct step *s)
                                                            : 0;
         for (int i = 0; i < PERMITS; i++)
                 if (o->permits >> i & 1) {
-                        struct snib__id hold = id_of(0);
+                        struct snib__id hold = own_id(0, 0);
 
                         (void)snib__permit_id(&hold, i, s->permits[s->op.permit_count++]);
                 }
@@ -843,16 +857,24 @@ static void ask_other(struct world *w, struct step *s)
                 s->op.permits = (const char(*)[33])s->permits;
 }
 
+/* What was executed then must still be remembered. */
+static bool known(const struct world *w, struct action a, int64_t at, int mark)
+{
+        return w->now.lease_ms + a.wait_ms - at < SNIB__DONE_MS && w->remembered - mark <= REMEMBERED;
+}
+
 bool world_can(const struct world *w, struct action a)
 {
         const struct scenario *scenario = w->scenario;
         const struct other *o = a.kind == OTHER ? &scenario->other[a.who] : NULL;
 
+        if (a.kind == LATE)
+                return w->b[a.who].life && known(w, a, w->b[a.who].undone_at, w->b[a.who].mark);
         if (!o)
                 return a.kind != RENEW ||
                        (!scenario->actor[a.who].observer && !snib__kind_momentary(scenario->actor[a.who].kind));
         if (o->verb == 0)
-                return w->latest.other && w->now.lease_ms + a.wait_ms - w->latest.at < SNIB__DONE_MS;
+                return w->latest.other && known(w, a, w->latest.at, w->latest.mark);
         /* Numbers stay small, and in their range. */
         return o->verb != SNIB__ADD || snib__family_of(o->kind) == SNIB__FAMILY_LATCH ||
                (w->value + o->n <= 3 && w->value + o->n >= -1);
@@ -864,6 +886,7 @@ const char *world_take(struct world *w, struct action action)
         struct step s = {.action = action};
         struct belief *b = action.kind == OTHER ? NULL : &w->b[action.who];
         bool stood = b && (b->out || b->turn);
+        const char *wrong;
 
         if (setjmp(escape))
                 return escaped;
@@ -880,7 +903,11 @@ const char *world_take(struct world *w, struct action action)
         else
                 snib__record_apply(&w->record, &s.op, w->now, &s.reply, &s.change);
         forget(w, &s);
-        return expect(&before, w, &s, stood);
+        wrong = expect(&before, w, &s, stood);
+        /* The id was used up by its undoing. */
+        if (action.kind == RELEASE && s.op.kind == SNIB_KIND_SEMAPHORE && s.reply.status != SNIB__FAILED)
+                b->life++;
+        return wrong;
 }
 
 struct world world_new(const struct scenario *scenario)

@@ -11,6 +11,7 @@
 
 #define ACTORS 4
 #define OTHERS 10
+#define REMEMBERED 2
 #define PERMITS 2 /* most that one actor asks for */
 
 /* Somebody who wants to sit, or to observe. */
@@ -48,7 +49,8 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const int scenario_count;
 
-enum kind { ACQUIRE, ENQUEUE, RELEASE, RENEW, BURY, OTHER };
+/* LATE: a copy of an acquire that arrives after its undoing. */
+enum kind { ACQUIRE, ENQUEUE, RELEASE, RENEW, BURY, LATE, OTHER };
 
 struct action {
         enum kind kind;
@@ -65,6 +67,9 @@ struct belief {
         int turn; /* of the queue, 0 not in it */
         int64_t stays;
         int64_t seen; /* observer */
+        int life;     /* SEMAPHORE: how many acquires it has undone; each has an id of its own */
+        int64_t undone_at;
+        int mark; /* how many requests were remembered when it was undone */
 };
 
 /* The latest change that was executed. */
@@ -72,6 +77,7 @@ struct latest {
         int other; /* 1 + its number, 0 none */
         int serial;
         int64_t at;
+        int mark; /* as above */
         bool applied;
         int64_t value;
 };
@@ -81,7 +87,7 @@ struct world {
         struct snib__clock now;
         struct belief b[ACTORS];
         int64_t highest; /* token given out so far */
-        int turns, serial;
+        int turns, serial, remembered;
         enum snib__family made; /* what exists */
         int64_t value;          /* free permits, limit, or count */
         int64_t vanishes;       /* with its TTL */
@@ -90,7 +96,7 @@ struct world {
         struct snib__record record;
         struct snib__holder holder[ACTORS * PERMITS];
         struct snib__waiter queue[ACTORS + 1];
-        struct snib__done done[2];
+        struct snib__done done[REMEMBERED];
 };
 
 struct world world_new(const struct scenario *scenario);

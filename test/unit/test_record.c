@@ -240,6 +240,9 @@ static void a_semaphore_is_taken_once_and_given_back_once(void **state)
         assert_int_equal(f->reply.value, 1);
         assert_int_equal(apply(f, SNIB__RELEASE, 4, 2), SNIB__RELEASED);
         assert_int_equal(apply(f, SNIB__RELEASE, 4, 2), SNIB__GONE);
+        assert_int_equal(apply(f, SNIB__ACQUIRE, 4, 2), SNIB__BUSY); /* a copy that was late */
+        assert_int_equal(f->record.queued, 0);
+        assert_int_equal(apply(f, SNIB__ACQUIRE, 1, 1), SNIB__BUSY); /* also of one that only waited */
         assert_int_equal(apply(f, SNIB__QUERY, 9, 0), SNIB__INFO);
         assert_true(f->reply.held && f->reply.value == 3);
         assert_int_equal(apply(f, SNIB__ACQUIRE, 5, 2), SNIB__GRANTED);
