@@ -273,6 +273,8 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
 void snib__redis_request_free(struct redis *r, struct request *q);
 void snib__redis_tell(struct redis *r, struct note *note, enum note_of of);
 void snib__redis_untell(struct note *note);
+/* Completes what there was no memory to make a request of. */
+void snib__redis_refuse(struct redis *r, struct snib__tag tag, int error);
 /* Completes an op or a listing: its reply is set. */
 void snib__redis_complete(struct redis *r, struct request *q);
 __attribute__((format(printf, 4, 5))) void snib__redis_fail(struct redis *r, struct request *q, int code,

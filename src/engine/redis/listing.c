@@ -36,16 +36,19 @@ void snib__listing_free(struct redis *r, struct listing *l)
 void snib__listing_start(struct redis *r, struct snib__tag tag, snib__ns now)
 {
         struct request *end = snib__redis_request(r, REQUEST_OP, now);
-        struct listing *l = end ? snib__alloc(sizeof(*l)) : NULL;
+        struct listing *l;
 
-        if (end)
-                end->tag = tag;
+        if (!end) {
+                snib__redis_refuse(r, tag, SNIB_ENOMEM);
+                return;
+        }
+        end->tag = tag;
+        l = snib__alloc(sizeof(*l));
         if (l)
                 l->items = snib__alloc(SNIB__LISTING_BATCH * sizeof(*l->items));
         if (!l || !l->items) {
                 free(l);
-                if (end)
-                        snib__redis_fail(r, end, SNIB_ENOMEM, "out of memory");
+                snib__redis_fail(r, end, SNIB_ENOMEM, "out of memory");
                 return;
         }
         l->tag = tag;

@@ -105,7 +105,7 @@ void snib__redis_fail(struct redis *r, struct request *q, int code, const char *
 
 /* There is not even memory for the request. The runtime takes notes after every few submits, so a fixed number of
  * places is plenty; if they are all taken, the process cannot go on anyway. */
-static void refuse(struct redis *r, struct snib__tag tag, int error)
+void snib__redis_refuse(struct redis *r, struct snib__tag tag, int error)
 {
         struct refused *f;
 
@@ -255,7 +255,7 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
         if (!q || !snib__op_keep(q, op)) {
                 if (q)
                         snib__redis_request_free(r, q);
-                refuse(r, tag, SNIB_ENOMEM);
+                snib__redis_refuse(r, tag, SNIB_ENOMEM);
                 return;
         }
         q->tag = tag;
