@@ -44,7 +44,7 @@ static void increment(const char *path)
         long n = read_counter(path) + 1;
         int fd, length = snprintf(text, sizeof(text), "%ld\n", n);
 
-        usleep(200);
+        wait_moment();
         fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         if (fd < 0 || write(fd, text, (size_t)length) != length)
                 abort();
