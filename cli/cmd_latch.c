@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib latch: a count-down latch. Main thread only.
+ * snib latch: a count-down latch, by one-shot verbs. Nothing is held between two of them. Main thread only.
  */
 
 #include "cmd.h"

@@ -73,7 +73,7 @@ static void print_json(const struct row *r)
 static void print_row(const struct row *r, int width)
 {
         char name[SNIB__SAFE_MAX];
-        char holder[SNIB__HOLDER_MAX] = "-";
+        char who[SNIB__HOLDER_MAX] = "-", holder[SNIB__HOLDER_MAX + 32];
         char kind[64], others[32] = "";
         char held[SNIB__DURATION_MAX];
         char lease[SNIB__DURATION_MAX];
@@ -94,8 +94,8 @@ static void print_row(const struct row *r, int width)
         else
                 snprintf(kind, sizeof(kind), "%s", snib_kind_text(i->kind));
         if (i->owner[0])
-                snib__holder_text(i, holder);
-        strncat(holder, others, sizeof(holder) - strlen(holder) - 1);
+                snib__holder_text(i, who);
+        snprintf(holder, sizeof(holder), "%s%s", who, others);
         printf("%-*s  %-13s %-28s %7s %7s %7s  %s\n", width, snib__out_safe(r->name, r->length, name, sizeof(name)),
                kind, holder,
                snib__out_duration(i->since_ms < 0 ? -1

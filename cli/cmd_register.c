@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib register: a value with a version. Main thread only.
+ * snib register: a value with a version, by one-shot verbs. A value comes out byte by byte as it went in. Main thread
+ * only.
  */
 
 #include "cmd.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The frame of `snib NOUN VERB NAME [ARG...]`. Main thread only.
+ * The frame of `snib NOUN VERB NAME [ARG...]`: finds the verb, checks, opens, runs it, closes. What a verb does is in
+ * the noun's file. Main thread only.
  */
 
 #include "verbs.h"

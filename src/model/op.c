@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What can be said of ids and kinds by themselves. Pure.
+ * What can be said of ids and kinds by themselves, without a record: comparison, the ids of permits, which kinds are
+ * stored alike. Pure; any thread.
  */
 
 #include "model/op.h"
