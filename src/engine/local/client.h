@@ -122,6 +122,8 @@ struct snib__local {
 /* transact.c: the run and after functions of items. */
 void snib__item_run(struct snib__work *work);
 void snib__item_after(struct snib__work *work);
+/* Makes the answer of an error, with the text in item->error. */
+void snib__item_fail(struct snib__item *item, int code);
 /* Answers a QUERY from what is there, and changes nothing. With store.lock; an SQLite result code. */
 int snib__item_peek(struct snib__item *item, int64_t now_ms);
 

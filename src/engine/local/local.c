@@ -131,17 +131,10 @@ static void tell(struct snib__local *c, enum snib__note_kind kind, struct snib__
         push_note(c, item, kind);
 }
 
-static void fail_item(struct snib__item *item, int code)
+/* A RELEASE that is answered with yes: it ended one of the holds that were counted. */
+static bool ends_hold(const struct snib__op *op)
 {
-        struct snib__reply *reply = &item->note.reply;
-
-        memset(reply, 0, sizeof(*reply));
-        reply->status = SNIB__FAILED;
-        reply->error = code;
-        reply->engine_code = item->error.engine_code;
-        reply->error_text = item->error.text;
-        reply->left_ms = -1;
-        reply->waiters = -1;
+        return !op->permits && !snib__kind_momentary(op->kind);
 }
 
 static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now)
@@ -160,7 +153,7 @@ static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now
                 if (wait)
                         snib__wait_remove(c, wait);
         } else if (item->op.verb == SNIB__RELEASE && reply->status != SNIB__FAILED) {
-                if (!wait && reply->status == SNIB__RELEASED && !item->op.permits && c->holds > 0)
+                if (!wait && reply->status == SNIB__RELEASED && ends_hold(&item->op) && c->holds > 0)
                         c->holds--;
                 if (wait)
                         snib__wait_remove(c, wait);
@@ -233,7 +226,7 @@ static void dispatch(struct snib__local *c, struct snib__item *item, snib__ns no
         if (r == 0)
                 r = snib__worker_add(c->store->worker, &item->work, &item->error);
         if (r < 0) {
-                fail_item(item, r);
+                snib__item_fail(item, r);
                 complete(c, item, now);
                 return;
         }
@@ -295,7 +288,7 @@ static void local_submit(struct snib__engine *e, struct snib__tag tag, const str
         item->note.tag = tag;
         r = check_op(item, op);
         if (r < 0) {
-                fail_item(item, r);
+                snib__item_fail(item, r);
                 push_note(c, item, SNIB__NOTE_REPLY);
                 return;
         }
@@ -351,7 +344,7 @@ static void local_list(struct snib__engine *e, struct snib__tag tag, snib__ns no
         (void)pthread_mutex_lock(&c->store->lock);
         rc = list_all(c, tag, now);
         if (rc != SQLITE_DONE)
-                fail_item(item, snib__store_failed(c->store, rc, "listing", &item->error));
+                snib__item_fail(item, snib__store_failed(c->store, rc, "listing", &item->error));
         snib__rows_list_end(c->store);
         (void)pthread_mutex_unlock(&c->store->lock);
         push_note(c, item, SNIB__NOTE_REPLY);
@@ -475,7 +468,7 @@ static void give_up(struct snib__local *c, snib__ns now)
                 }
                 snib__list_remove(&item->link);
                 snib__gate_blame(c->store, c->timeout_ms, text, sizeof(text));
-                fail_item(item, snib__error(&item->error, SNIB_ENOTREADY, "%s", text));
+                snib__item_fail(item, snib__error(&item->error, SNIB_ENOTREADY, "%s", text));
                 complete(c, item, now);
         }
 }
@@ -512,7 +505,13 @@ static bool local_next(struct snib__engine *e, struct snib__note *ret)
         if (c->lost_count == 0)
                 return false;
         *ret = (struct snib__note){.kind = SNIB__NOTE_REPLY, .tag = c->lost[--c->lost_count]};
-        ret->reply = (struct snib__reply){.status = SNIB__FAILED, .error = SNIB_ENOMEM, .left_ms = -1, .waiters = -1};
+        ret->reply = (struct snib__reply){.status = SNIB__FAILED,
+                                          .error = SNIB_ENOMEM,
+                                          .left_ms = -1,
+                                          .waiters = -1,
+                                          .holders = -1,
+                                          .value = -1,
+                                          .limit = -1};
         return true;
 }
 

@@ -491,6 +491,15 @@ static int load_object(struct snib__store *s, sqlite3_stmt *q, struct snib__name
         return rc;
 }
 
+static void print_name(struct snib__name name, char *ret, size_t size)
+{
+        size_t n = 0;
+
+        for (; n < name.length && n + 1 < size; n++)
+                ret[n] = name.bytes[n] >= ' ' && name.bytes[n] <= '~' ? name.bytes[n] : '?';
+        ret[n] = 0;
+}
+
 /* An empty record, with the memory it has. */
 static void clear(struct snib__store *s)
 {
@@ -527,7 +536,11 @@ int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data)
         if (rc == SQLITE_OK)
                 rc = reserve_more(s, op);
         wrong = rc == SQLITE_OK ? snib__record_check(&s->record) : NULL;
-        return wrong ? damaged(s, wrong) : rc;
+        if (wrong)
+                rc = damaged(s, wrong);
+        if (s->damage)
+                print_name(op->name, s->damaged, sizeof(s->damaged));
+        return rc;
 }
 
 void snib__rows_unload(struct snib__store *s)

@@ -96,10 +96,9 @@ int snib__store_failed(struct snib__store *s, int rc, const char *doing, struct 
 
         if (base == SQLITE_CORRUPT && s->damage)
                 return snib__error_engine(err, SNIB_ECORRUPT, rc,
-                                          "the rows of this name in %s/" DB_FILE
-                                          " are damaged (it is not so that %s): end "
+                                          "the rows of '%s' in %s/" DB_FILE " are damaged (it is not so that %s): end "
                                           "those who use it, then delete the rows, or the file",
-                                          s->place.path, s->damage);
+                                          s->damaged, s->place.path, s->damage);
         if (base == SQLITE_CORRUPT || base == SQLITE_NOTADB)
                 return snib__error_engine(err, SNIB_ECORRUPT, rc, "%s/" DB_FILE " is damaged (%s: %s)", s->place.path,
                                           doing, why);

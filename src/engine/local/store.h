@@ -105,6 +105,7 @@ struct snib__store {
         struct snib__record record; /* what the transaction at hand works on */
         struct snib__change change; /* what the calls of the model in it have changed; its `tell` is theirs together */
         const char *damage;         /* what should be true of its rows and is not; NULL */
+        char damaged[48];           /* then: its name, as far as it can be printed */
         /* As it was loaded: */
         bool existed;    /* it has a row */
         int kind, flags; /* in its row */

@@ -309,17 +309,18 @@ static void roll_back(struct snib__store *s)
                 (void)snib__rows_run(s, SNIB__SQL_ROLLBACK);
 }
 
-static void fail(struct snib__item *item, int code)
+void snib__item_fail(struct snib__item *item, int code)
 {
-        struct snib__reply *reply = &item->note.reply;
-
-        memset(reply, 0, sizeof(*reply));
-        reply->status = SNIB__FAILED;
-        reply->error = code;
-        reply->engine_code = item->error.engine_code;
-        reply->error_text = item->error.text;
-        reply->left_ms = -1;
-        reply->waiters = -1;
+        item->note.reply = (struct snib__reply){.status = SNIB__FAILED,
+                                                .error = code,
+                                                .engine_code = item->error.engine_code,
+                                                .error_text = item->error.text,
+                                                .kind = item->op.kind,
+                                                .left_ms = -1,
+                                                .waiters = -1,
+                                                .holders = -1,
+                                                .value = -1,
+                                                .limit = -1};
         item->mails = 0;
         item->before.standing = SNIB__STANDS_NOT;
 }
@@ -341,7 +342,7 @@ static void fail_sqlite(struct snib__item *item, int rc)
         /* A release or a renewal is worth repeating until somebody has made room. */
         if (base == SQLITE_FULL && (item->op.verb == SNIB__RELEASE || item->op.verb == SNIB__RENEW))
                 code = SNIB_ENOTREADY;
-        fail(item, code);
+        snib__item_fail(item, code);
 }
 
 static void apply(struct snib__item *item, struct snib__clock now)
@@ -461,10 +462,11 @@ static void run_op(struct snib__item *item)
         item->mails = 0;
         item->error.text[0] = 0;
         if (!in_place(s, now)) {
-                fail(item,
-                     snib__error(&item->error, SNIB_ECORRUPT,
-                                 "the lock files in %s were removed or replaced while in use: open the client again",
-                                 s->place.path));
+                snib__item_fail(
+                    item,
+                    snib__error(&item->error, SNIB_ECORRUPT,
+                                "the lock files in %s were removed or replaced while in use: open the client again",
+                                s->place.path));
                 return;
         }
         if (item->work.patient)
