@@ -28,18 +28,18 @@ static int work(snib_grant *grant, int round)
         return 1;
 }
 
-static int lead(snib_lock *lock, struct snib_error *err)
+static int lead(snib_election *election, struct snib_error *err)
 {
         snib_grant *grant;
         int rounds = 0;
-        int result = snib_lock_acquire(lock, SNIB_FOREVER, &grant, err);
+        int result = snib_election_campaign(election, SNIB_FOREVER, &grant, err);
 
         if (result != 1)
                 return result;
         printf("leading as %s\n", snib_grant_owner(grant));
         while (rounds < ROUNDS && work(grant, rounds + 1))
                 rounds++;
-        result = snib_grant_release(grant, err);
+        result = snib_grant_release(grant, err); /* resigns */
         return result < 0 ? result : rounds;
 }
 
@@ -48,17 +48,17 @@ int main(int argc, char **argv)
         struct snib_error err = SNIB_ERROR_INIT;
         struct snib_lock_options options = {.size = SNIB_LOCK_OPTIONS_INIT, .lease_ms = 5000};
         snib_client *client;
-        snib_lock *lock;
+        snib_election *election;
         int result;
 
         if (snib_open(&client, argc > 1 ? argv[1] : NULL, NULL, &err) < 0) {
                 fprintf(stderr, "%s\n", err.text);
                 return 1;
         }
-        result = snib_lock_new(client, "example:leader", &options, &lock, &err);
+        result = snib_election_new(client, "example:leader", &options, &election, &err);
         if (result == 0) {
-                result = lead(lock, &err);
-                snib_lock_free(lock);
+                result = lead(election, &err);
+                snib_election_free(election);
         }
         if (result < 0)
                 fprintf(stderr, "%s\n", err.text);
