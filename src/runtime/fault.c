@@ -16,8 +16,7 @@ static const char *advice(int code, const struct snib__about *about)
                 return about->kind == SNIB_KIND_ELECTION ? "this candidate campaigns or leads already"
                                                          : "release it first, or use a re-entrant lock";
         case SNIB_EUPGRADE:
-                return "a reader that waited for the write side would wait for itself; or acquire the write side "
-                       "first, and the read side under it";
+                return "a reader that waited to write would wait for itself. To do both, acquire the write side first";
         case SNIB_ELOST:
                 return "stop touching what it protects, release the grant, then acquire anew";
         case SNIB_ENOTOWNER:
