@@ -173,6 +173,18 @@ static void scripts_with_bugs_are_seen(void **state)
                      "return {1, tostring(redis.call('INCR', KEYS[2]))}");
 }
 
+static void queueing_and_sharing_scripts_with_bugs_are_seen(void **state)
+{
+        (void)state;
+        must_see_change(SNIB__SCRIPT_FAIR, "head == id", "true");
+        must_see_change(SNIB__SCRIPT_FAIR, "place = i", "place = i + 1");
+        must_see_change(SNIB__SCRIPT_FAIR, "ZRANGEBYSCORE', KEYS[4], '-inf', now",
+                        "ZRANGEBYSCORE', KEYS[4], '-inf', 0");
+        must_see_change(SNIB__SCRIPT_RW, "(reader and side == '6')", "(false and side == '6')");
+        must_see_change(SNIB__SCRIPT_RW, "writer ~= ARGV[8] .. ':write'", "false");
+        must_see_change(SNIB__SCRIPT_RW, "side == '5' and not writer and reader", "side == '5' and reader");
+}
+
 static void counting_scripts_with_bugs_are_seen(void **state)
 {
         (void)state;
@@ -203,6 +215,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_engine_does_what_the_model_says_in_virtual_time),
             cmocka_unit_test(scripts_with_bugs_are_seen),
+            cmocka_unit_test(queueing_and_sharing_scripts_with_bugs_are_seen),
             cmocka_unit_test(counting_scripts_with_bugs_are_seen),
         };
 

@@ -10,6 +10,9 @@
 #include <string.h>
 
 #define LATE_MS 20000 /* by so much real times may differ; leases are far longer there */
+/* Actors of a read-write lock. */
+#define WRITER 2
+#define UNDER_WRITER 3
 
 static uint64_t below(struct twin *t, uint64_t n)
 {
@@ -31,10 +34,11 @@ void twin_init(struct twin *t)
         static const struct {
                 int kind;
                 const char *name;
-        } all[TWIN_OBJECTS] = {{SNIB_KIND_LOCK, "plain"},          {SNIB_KIND_FENCED, "fenced"},
-                               {SNIB_KIND_SPIN, "{braced}"},       {SNIB_KIND_ELECTION, "election"},
-                               {SNIB_KIND_SEMAPHORE, "semaphore"}, {SNIB_KIND_PERMITS, "permits"},
-                               {SNIB_KIND_LATCH, "latch"},         {SNIB_KIND_REGISTER, "register"}};
+        } all[TWIN_OBJECTS] = {
+            {SNIB_KIND_LOCK, "plain"},        {SNIB_KIND_FENCED, "fenced"},       {SNIB_KIND_SPIN, "{braced}"},
+            {SNIB_KIND_ELECTION, "election"}, {SNIB_KIND_SEMAPHORE, "semaphore"}, {SNIB_KIND_PERMITS, "permits"},
+            {SNIB_KIND_LATCH, "latch"},       {SNIB_KIND_FAIR, "fair"},           {SNIB_KIND_READ, "rw"},
+            {SNIB_KIND_REGISTER, "register"}};
 
         for (int i = 0; i < TWIN_OBJECTS; i++) {
                 struct twin_object *o = &t->object[i];
@@ -92,6 +96,8 @@ static enum snib__verb a_verb(struct twin *t, int kind)
 
 static int64_t a_lease(struct twin *t, int kind)
 {
+        if (kind == SNIB_KIND_READ)
+                return INT64_C(1000000000000) + (int64_t)below(t, 1000);
         if (kind == SNIB_KIND_PERMITS && below(t, 30) == 0)
                 return 0;
         return t->exact ? 105 + 10 * (int64_t)below(t, 200) : 600000 + 300000 * (int64_t)below(t, 3);
@@ -120,6 +126,16 @@ static void name_permits(struct twin *t, const struct twin_object *o, struct sni
         op->id = fresh(t, 0);
 }
 
+/* One of the actors writes, one reads under it, the others only read. */
+static void take_a_side(struct twin *t, const struct twin_object *o, int i, struct snib__op *op)
+{
+        bool either = op->verb == SNIB__FORCE && below(t, 2);
+
+        op->kind = i == WRITER || either ? SNIB_KIND_WRITE : SNIB_KIND_READ;
+        if (i == UNDER_WRITER && op->verb == SNIB__ACQUIRE)
+                op->under = o->actor[WRITER].id;
+}
+
 static struct snib__op a_request(struct twin *t, struct twin_object *o, int i, char ids[3][33], char *data)
 {
         struct twin_actor *a = &o->actor[i];
@@ -127,6 +143,9 @@ static struct snib__op a_request(struct twin *t, struct twin_object *o, int i, c
 
         op.kind = o->kind;
         op.n = a->n;
+        op.enqueue = o->kind == SNIB_KIND_FAIR && below(t, 4);
+        if (o->kind == SNIB_KIND_READ)
+                take_a_side(t, o, i, &op);
         if (op.verb >= SNIB__SET) {
                 op.id = fresh(t, i);
                 op.n = a_number(t, &op);
@@ -188,10 +207,15 @@ static void check_holder(struct twin *t, const struct twin_object *o, const stru
         if (m->status == SNIB__GRANTED || m->status == SNIB__RENEWED || m->status == SNIB__RELEASED)
                 return;
         check(t, o, op, "held", m->held, e->held);
-        if (!m->held || !e->held)
+        if (!m->held || !e->held || (o->kind == SNIB_KIND_READ && m->holders > 1))
                 return;
         check(t, o, op, "the same holder", 1, snib__id_equal(&m->holder.id, &e->holder.id));
-        check_time(t, o, op, m->left_ms, e->left_ms);
+        if (o->kind != SNIB_KIND_READ)
+                check_time(t, o, op, m->left_ms, e->left_ms);
+        if (o->kind != SNIB_KIND_FAIR || m->status != SNIB__BUSY)
+                return;
+        check(t, o, op, "place in the queue", m->position, e->position);
+        check(t, o, op, "waiters", m->waiters, e->waiters);
 }
 
 static void check_count(struct twin *t, const struct twin_object *o, const struct snib__op *op,
@@ -228,7 +252,7 @@ static void check_token(struct twin *t, struct twin_object *o, struct twin_actor
 
         if (was_holder && op->token)
                 check(t, o, op, "token of a confirmation", op->token, e->token);
-        else if (t->exact && (fenced || !was_holder))
+        else if (t->exact && (fenced || !was_holder) && o->kind != SNIB_KIND_FAIR)
                 check(t, o, op, "token", m->token, e->token);
         else if (was_holder)
                 check(t, o, op, "a confirmation did not lower the token", 1, e->token >= a->token);
@@ -270,6 +294,7 @@ static void compare(struct twin *t, struct twin_object *o, struct twin_actor *a,
                     const struct snib__reply *m, const struct snib__reply *e, bool was_holder)
 {
         enum snib__family family = snib__family_of(o->kind);
+        bool locks = family == SNIB__FAMILY_LOCK || family == SNIB__FAMILY_RW;
 
         if (m->status != SNIB__FAILED && e->status == SNIB__FAILED)
                 snprintf(t->different, sizeof(t->different), "%s, verb %d: %s", o->name, op->verb, e->error_text);
@@ -278,11 +303,11 @@ static void compare(struct twin *t, struct twin_object *o, struct twin_actor *a,
                 check(t, o, op, "error", m->error, e->error);
         if (t->different[0] || m->status == SNIB__FAILED)
                 return;
-        if (family == SNIB__FAMILY_LOCK)
+        if (locks)
                 check_holder(t, o, op, m, e);
         else
                 check_count(t, o, op, m, e);
-        if (m->status == SNIB__GRANTED && (family == SNIB__FAMILY_LOCK || family == SNIB__FAMILY_PERMITS))
+        if (m->status == SNIB__GRANTED && (locks || o->kind == SNIB_KIND_PERMITS))
                 check_token(t, o, a, op, m, e, was_holder);
         if (has_state(o->kind))
                 note_state(t, o, op, m, e);
@@ -294,6 +319,14 @@ static bool holds(const struct twin_object *o, const struct snib__id *id, int64_
 {
         for (size_t i = 0; i < o->record.held; i++)
                 if (snib__id_equal(&o->holders[i].seat.id, id) && o->holders[i].seat.expires_ms > now_ms)
+                        return true;
+        return false;
+}
+
+static bool waits(const struct twin_object *o, const struct snib__id *id)
+{
+        for (size_t i = 0; i < o->record.queued; i++)
+                if (snib__id_equal(&o->queue[i].seat.id, id))
                         return true;
         return false;
 }
@@ -314,6 +347,54 @@ static void apply(struct twin_object *o, const struct snib__op *op, struct snib_
 
         snib__record_apply(&o->record, op, now, ret, &change);
         own_data(o, op->data);
+        for (size_t i = 0; i < change.tells; i++)
+                if (tells[i].kind == SNIB__TELL_GRANTED)
+                        o->turn = tells[i].id;
+}
+
+/* Somebody who does not even wait must not overtake the one whose turn it is. */
+static void intrude(struct twin *t, struct twin_object *o, struct snib__clock now)
+{
+        struct snib__op op = pump_op(t->pump[0], SNIB__ACQUIRE, o->name, fresh(t, 0), a_lease(t, o->kind));
+        struct snib__reply m, e;
+
+        op.kind = o->kind;
+        apply(o, &op, now, &m);
+        e = t->ask(t->arg, t->pump[0], &op);
+        check(t, o, &op, "an intruder", m.status, e.status);
+}
+
+static void take_turn(struct twin *t, struct twin_object *o, int i, struct snib__clock now)
+{
+        struct twin_actor *a = &o->actor[i];
+        struct snib__op op = pump_op(t->pump[i % 2], SNIB__ACQUIRE, o->name, a->id, a_lease(t, o->kind));
+        struct snib__reply m, e;
+
+        op.kind = o->kind;
+        apply(o, &op, now, &m);
+        e = t->ask(t->arg, t->pump[i % 2], &op);
+        check(t, o, &op, "the turn is taken", m.status, e.status);
+        a->token = e.token;
+        a->queued = false;
+        o->highest = e.token > o->highest ? e.token : o->highest;
+}
+
+/* Whoever the model has made holder comes and takes it. */
+static void take_turns(struct twin *t, struct twin_object *o, struct snib__clock now)
+{
+        struct snib__op op = pump_op(t->pump[0], SNIB__QUERY, o->name, fresh(t, 0), 0);
+        struct snib__reply m;
+
+        op.kind = o->kind;
+        apply(o, &op, now, &m); /* ends what is over */
+        if (!snib__id_set(&o->turn))
+                return;
+        if (below(t, 2))
+                intrude(t, o, now);
+        for (int i = 0; i < TWIN_ACTORS; i++)
+                if (snib__id_equal(&o->actor[i].id, &o->turn))
+                        take_turn(t, o, i, now);
+        o->turn.text[0] = 0;
 }
 
 /* Keeps a request that was done, to be repeated later. */
@@ -353,7 +434,9 @@ static void go_on(struct twin *t, struct twin_object *o, int i, const struct sni
 {
         bool ended = m->status == SNIB__RELEASED || m->status == SNIB__GONE;
 
-        if (ended && !op->permits)
+        if (op->verb == SNIB__ACQUIRE && m->status != SNIB__GONE)
+                o->actor[i].queued = m->status == SNIB__BUSY && m->position > 0;
+        if (ended && !op->permits && !waits(o, &op->id))
                 renew_actor(t, o, i);
         else if (m->status == SNIB__GRANTED && o->kind == SNIB_KIND_SEMAPHORE && below(t, 2))
                 renew_actor(t, o, i);
@@ -367,12 +450,15 @@ void twin_step(struct twin *t)
         char ids[3][33], data[TWIN_DATA_MAX];
         struct snib__op op, other;
         struct snib__reply m, e;
-        bool was_holder, existed;
+        bool was_holder, existed, stood;
 
+        stood = o->actor[i].queued;
         if (o->record.exists && o->record.expires_ms <= now.lease_ms)
                 begin_anew(t, o);
         if (below(t, 10) == 0)
                 repeat(t, o, now);
+        if (o->kind == SNIB_KIND_FAIR)
+                take_turns(t, o, now);
         op = other = a_request(t, o, i, ids, data);
         compare_with(t, o, &op, &other);
         was_holder = holds(o, &op.id, now.lease_ms);
@@ -381,10 +467,14 @@ void twin_step(struct twin *t)
                 op.token = other.token = o->actor[i].token;
         apply(o, &op, now, &m);
         e = t->ask(t->arg, t->pump[i % 2], &other);
+        if (stood && m.status == SNIB__GONE && e.status == SNIB__RELEASED)
+                m = e;
         compare(t, o, &o->actor[i], &other, &m, &e, was_holder);
         keep(o, &other, &m, now.lease_ms);
         if (o->kind == SNIB_KIND_SEMAPHORE && existed && !o->record.exists)
                 begin_anew(t, o);
         else
                 go_on(t, o, i, &op, &m);
+        if (o->kind == SNIB_KIND_FAIR)
+                take_turns(t, o, now);
 }

@@ -8,7 +8,12 @@
  * engine.
  *
  * What is different by design, and therefore not asked or not compared:
- *   - Redis keeps no queue but that of a fair lock; nobody else enqueues here.
+ *   - Redis keeps no queue but that of a fair lock; nobody else enqueues here. Where the model makes the next one
+ * holder, Redis waits until it asks: here it asks at once.
+ *     A waiter that was silent for too long leaves Redis' queue when the next one asks: until then its release finds
+ * it.
+ *   - A read-write lock has one lease on Redis for the writer and its reads, and shows another of several readers:
+ * there leases do not end here, and only a holder that is alone is compared.
  *   - The token of a lock without fencing, and of permits, is an instant: the same only in virtual time.
  *   - The server does not know a semaphore from a latch or from permits of which none is out: each has its own name.
  *   - What was refused for a condition that was not met is not remembered by Redis: a repetition is judged anew. Only
@@ -30,6 +35,7 @@ struct twin_actor {
         struct snib__id id;
         int64_t n;
         int64_t token; /* of its hold, as the engine told it; 0 none */
+        bool queued;   /* was told a place in the queue, and nothing since */
 };
 
 /* A number that the two do not call the same where time is real: a version, a state. */
@@ -47,13 +53,14 @@ struct twin_object {
         char data[TWIN_DATA_MAX];
         struct twin_actor actor[TWIN_ACTORS];
         struct twin_pair now, before; /* register: its version; election: its state */
+        struct snib__id turn;         /* fair: was made holder by the model and has not asked yet */
         int64_t highest;              /* token that the engine ever gave out */
         struct snib__op again;        /* was done; verb 0: nothing was */
         char again_data[TWIN_DATA_MAX];
         int64_t again_until;
 };
 
-#define TWIN_OBJECTS 8
+#define TWIN_OBJECTS 10
 struct twin {
         struct pump *pump[2];
         struct snib__prng prng;
