@@ -716,12 +716,12 @@ static void readers_are_forced_and_so_is_the_writer(void **state)
         assert_int_equal(with(a, SNIB__RENEW, SNIB_KIND_WRITE, &writer).status, SNIB__GONE);
 }
 
-static void a_downgrade_on_a_full_server_is_repaired(void **state)
+static void a_mode_that_nobody_has_is_repaired(void **state)
 {
         struct snib__id reader = granted(a, SNIB_KIND_READ), other = pump_id(b);
 
         (void)state;
-        admin("HSET x mode write"); /* what is left when HSET is refused: readers, and no writer */
+        admin("HSET x mode write"); /* readers, and no writer */
         assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &other).status, SNIB__BUSY);
         assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_READ, &other).status, SNIB__GRANTED);
         assert_int_equal(number("HLEN x"), 3);
@@ -1083,9 +1083,11 @@ static void F48_a_full_server_serves_a_queue_that_stands(void **state)
                         late = pump_id(b);
 
         (void)state;
+        admin("ZADD snib_waiting:{x} XX %lld %s", now_ms() + 500, first.text);
         full(true);
         assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &late).error, SNIB_EREFUSED);
         assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
+        near(number("ZSCORE snib_waiting:{x} %s", first.text), now_ms() + 5000, 1000); /* it lives on */
         released(b, SNIB_KIND_FAIR, &first);
         released(a, SNIB_KIND_FAIR, &holder);
         turn_message(&second);
@@ -1101,6 +1103,7 @@ static void F48_a_full_server_downgrades(void **state)
         full(true);
         released(a, SNIB_KIND_WRITE, &writer);
         assert_int_equal(number("HLEN x"), 2);
+        answer_is("read", "HMGET x mode");
         released(a, SNIB_KIND_READ, &reader);
         assert_int_equal(number("EXISTS x " HOLD_KEY, reader.text), 0);
         full(false);
@@ -1134,7 +1137,7 @@ int main(void)
             TEST(F94_a_dead_readers_hold_ends_with_its_own_lease),
             TEST(F94_the_last_live_reader_takes_the_dead_along),
             TEST(readers_are_forced_and_so_is_the_writer),
-            TEST(a_downgrade_on_a_full_server_is_repaired),
+            TEST(a_mode_that_nobody_has_is_repaired),
             TEST(a_hash_without_ttl_gets_one_from_the_next_reader),
             TEST(F52_kinds_are_not_mixed),
             TEST(any_tells_what_is_there),

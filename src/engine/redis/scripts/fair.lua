@@ -121,8 +121,9 @@ for i, other in ipairs(ids) do
   end
 end
 if place > 0 then
-  redis.pcall('ZADD', KEYS[4], now + ARGV[7], id)
+  -- After a write, however empty, a script is not refused for lack of memory: on a full server, too, those who wait live on.
   redis.pcall('PEXPIRE', KEYS[4], '604800000')
+  redis.pcall('ZADD', KEYS[4], now + ARGV[7], id)
   -- What others did to the turns must not end ours while we wait: enough for each of those before us to take theirs.
   if tonumber(redis.call('ZSCORE', KEYS[3], id) or 0) < now + (place - 1) * WAIT + WAIT / 5 then
     redis.pcall('ZADD', KEYS[3], now + place * WAIT, id)
