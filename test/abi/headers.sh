@@ -41,12 +41,18 @@ int use(void)
 {
         struct snib_error err = SNIB_ERROR_INIT;
         struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
+        struct snib_permits_info permits = SNIB_PERMITS_INFO_INIT;
+        struct snib_value value = SNIB_VALUE_INIT;
         struct snib_options options;
         struct snib_lock_options lock_options;
+        struct snib_multilock_options multilock_options;
 
         options.size = SNIB_OPTIONS_INIT;
         lock_options.size = SNIB_LOCK_OPTIONS_INIT;
-        return err.code + info.held + (options.size == sizeof(options)) + (lock_options.size == sizeof(lock_options));
+        multilock_options.size = SNIB_MULTILOCK_OPTIONS_INIT;
+        return err.code + info.held + (options.size == sizeof(options)) + (lock_options.size == sizeof(lock_options)) +
+               (multilock_options.size == sizeof(multilock_options)) + (permits.size == sizeof(permits)) +
+               (value.bytes == 0);
 }
 END
 for header in "$include"/snib/*.h; do
