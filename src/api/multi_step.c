@@ -216,7 +216,7 @@ static void begin_round(struct snib_multigrant *g, snib__ns now)
         for (size_t i = 0; i < g->count; i++) {
                 struct snib__multi_part *p = &g->parts[i];
 
-                if (!atomic_load(&p->closed) && snib__part_silence(&p->base) > g->node_timeout) {
+                if (!atomic_load(&p->closed) && snib__part_is_stuck(&p->base, g->node_timeout)) {
                         /* It would only gather requests that are executed when nobody wants them any more. */
                         p->base.err = (struct snib_error)SNIB_ERROR_INIT;
                         p->said = snib__error(&p->base.err, SNIB_EUNKNOWN, "the server does not answer");

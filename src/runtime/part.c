@@ -11,6 +11,9 @@
 #include "runtime/part.h"
 #include "base/error.h"
 
+/* So many requests without an answer are usual. */
+#define FEW 16
+
 static struct snib__part *of_wait(struct snib__wait *w)
 {
         return snib__container(w, struct snib__part, wait);
@@ -188,15 +191,15 @@ void snib__part_unpin(struct snib_client *c)
         (void)atomic_fetch_sub(&c->inside, 1);
 }
 
-snib__ns snib__part_silence(struct snib__part *p)
+bool snib__part_is_stuck(struct snib__part *p, snib__ns patience)
 {
         struct snib_client *c = p->client;
-        snib__ns silence;
+        bool stuck;
 
         snib__client_lock(c);
-        silence = c->core.outstanding > 0 && c->silent_since ? snib__os_now() - c->silent_since : 0;
+        stuck = c->core.outstanding > FEW && snib__os_now() - c->silent_since > patience;
         snib__client_unlock(c);
-        return silence;
+        return stuck;
 }
 
 void snib__parts_lost(struct snib_grant *g)

@@ -62,8 +62,9 @@ bool snib__part_post_locked(struct snib__part *p);
 bool snib__part_pin(struct snib__part *p);
 void snib__part_unpin(struct snib_client *c);
 
-/* How long requests have been under way without any reply. 0: none is. */
-snib__ns snib__part_silence(struct snib__part *p);
+/* Requests gather at the client, and for so long none has been answered: the server is frozen or cut off. A few that
+ * wait are no sign of it: perhaps it is we who have not read. */
+bool snib__part_is_stuck(struct snib__part *p, snib__ns patience);
 
 /* What becomes of what is followed. Under the client's lock. */
 void snib__parts_lost(struct snib_grant *g);

@@ -374,16 +374,23 @@ static void a_release_does_not_wait_for_a_frozen_minority(void **state)
         party_close(&we);
 }
 
-static bool all_are_had(struct party *p)
+/* One pair of each of so many owners. */
+static void pairs_of_owners(struct party *p, int from, int to)
 {
-        snib_multigrant *grant = multi_acquire(p->multilock, 0);
-        int64_t until = wait_now_ms() + 50;
+        for (int k = from; k < to; k++) {
+                snib_lock *locks[NODES];
+                snib_multilock *m;
+                char owner[16];
 
-        while (!snib_multigrant_member(grant, 4) && wait_now_ms() < until)
-                wait_moment();
-        bool all = snib_multigrant_member(grant, 4) != NULL;
-        multi_release(grant, 1);
-        return all;
+                snprintf(owner, sizeof(owner), "owner %d", k);
+                for (int i = 0; i < NODES; i++)
+                        locks[i] = fault_lock(p->client[i], NAME, owner, 20000);
+                m = multi_red(locks, NODES, 0);
+                multi_release(multi_acquire(m, 1000), 1);
+                snib_multilock_free(m);
+                for (int i = 0; i < NODES; i++)
+                        snib_lock_free(locks[i]);
+        }
 }
 
 static void a_frozen_server_does_not_gather_requests(void **state)
@@ -391,24 +398,27 @@ static void a_frozen_server_does_not_gather_requests(void **state)
         struct party we;
         int64_t until;
         long long before;
-        int asked = 0;
 
         party_open(&we, "we", 20000);
         multi_release(multi_acquire(we.multilock, 0), 1);
         assert_true(eventually(keys(0) == 0, 5000));
         before = fault_calls(servers[4], "evalsha");
         redis_server_pause(servers[4]);
-        until = wait_now_ms() + 400;
-        for (; wait_now_ms() < until; asked++)
-                multi_release(multi_acquire(we.multilock, 0), 1);
-        /* After one node time-out of silence it is not asked any more. */
-        for (int i = 0; i < 3 * asked; i++)
-                multi_release(multi_acquire(we.multilock, 0), 1);
+        until = wait_now_ms() + 300 * wait_slow();
+        pairs_of_owners(&we, 0, 40);
+        while (wait_now_ms() < until)
+                wait_moment();
+        /* After a node time-out of silence it is not asked any more. */
+        pairs_of_owners(&we, 40, 140);
         redis_server_resume(servers[4]);
+        assert_true(eventually(fault_calls(servers[4], "evalsha") - before >= 40, 10000));
+        assert_true(eventually(!fault_key(servers[4], NAME), 10000));
+        assert_true(fault_calls(servers[4], "evalsha") - before <
+                    220); /* two of each of 40, and repetitions; not of 140 */
         /* And it is again when it answers. */
-        assert_true(eventually(all_are_had(&we), 10000));
-        assert_true(eventually(keys(0) == 0, 5000));
-        assert_true(fault_calls(servers[4], "evalsha") - before < 4LL * asked);
+        snib_multigrant *grant = multi_acquire(we.multilock, 1000);
+        assert_true(eventually(snib_multigrant_member(grant, 4) != NULL, 5000));
+        multi_release(grant, 1);
         party_close(&we);
 }
 
