@@ -41,9 +41,12 @@ static void doubt(struct snib__hold *h)
 /* The write hold of the same owner lets a reader in, also one that began to wait before the owner had it. */
 static void look_for_own_writer(struct snib__core *c, struct snib__hold *h)
 {
-        const struct snib__hold *writer = snib__core_find(c, h->name, h->owner, SNIB_KIND_WRITE);
+        const struct snib__hold *writer;
 
-        if (h->kind == SNIB_KIND_READ && writer && writer->state == SNIB__HELD)
+        if (h->kind != SNIB_KIND_READ)
+                return;
+        writer = snib__core_find(c, h->name, h->owner, SNIB_KIND_WRITE);
+        if (writer && writer->state == SNIB__HELD)
                 h->under = writer->id;
 }
 
