@@ -42,6 +42,15 @@ static void admit(struct snib__core *c, struct snib__hold *h)
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, 1, NULL);
 }
 
+/* What this owner waits to read it may read now. */
+static void let_own_reader_in(struct snib__core *c, const struct snib__hold *writer, snib__ns now)
+{
+        struct snib__hold *h = snib__core_find(c, writer->name, writer->owner, SNIB_KIND_READ);
+
+        if (h && (h->state == SNIB__ASKING || h->state == SNIB__WAITING))
+                snib__wait_poke(c, h, false, now);
+}
+
 void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         h->token = r->token;
@@ -54,6 +63,8 @@ void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct s
         snib__hold_set(c, h, SNIB__HELD);
         snib__wait_done(c, h, SNIB__GRANTED, now);
         admit(c, h);
+        if (h->kind == SNIB_KIND_WRITE)
+                let_own_reader_in(c, h, now);
 }
 
 void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now)

@@ -486,22 +486,28 @@ static void F95_a_reader_finds_its_own_writer(void **state)
         for (int i = 0; i < 3; i++)
                 call[i] = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
         rig_init(&r, false);
-        hold_init(&rd, "u:1");
-        rd.kind = SNIB_KIND_READ;
-        snib__core_begin(&r.core, &rd, &call[0], r.now);
+        hold_init(&w, "u:1");
+        w.kind = SNIB_KIND_WRITE;
+        snib__core_begin(&r.core, &w, &call[0], r.now);
         pull(&r);
         reply(&r, SNIB__BUSY, 0);
-        hold_init(&w, "u:2");
-        w.kind = SNIB_KIND_WRITE;
-        snib__core_begin(&r.core, &w, &call[1], r.now);
+        hold_init(&rd, "u:2");
+        rd.kind = SNIB_KIND_READ;
+        snib__core_begin(&r.core, &rd, &call[1], r.now);
         pull(&r);
-        reply(&r, SNIB__GRANTED, 7);
+        assert_false(snib__id_set(&r.op.under));
+        reply(&r, SNIB__BUSY, 0);
+        snib__core_changed(&r.core, stock, false, r.now);
         pull(&r);
         r.trace[0] = 0;
-        assert_ptr_equal(snib__core_find(&r.core, stock, me, SNIB_KIND_READ), &rd);
+        assert_string_equal(r.op.id.text, "u:1");
+        reply(&r, SNIB__GRANTED, 7);
+        asks(&r, "answer 1; unwatch; acquire#2; ", "u:2");
+        assert_string_equal(r.op.under.text, "u:1");
         snib__core_join(&r.core, &rd, &call[2], r.now);
-        asks(&r, "acquire#2; ", "u:1");
-        assert_string_equal(r.op.under.text, "u:2");
+        reply(&r, SNIB__GRANTED, 8);
+        expect(&r, "answer 1; answer 1; unwatch; ");
+        assert_int_equal(rd.depth, 2);
 }
 
 /* Row F99: of several permits some may still be out when the rest is gone. */
