@@ -148,7 +148,9 @@ static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim
         h->hold.kind = kind;
         h->hold.observe = observe;
         h->hold.seen = observe ? o->seen : 0;
-        h->hold.n = kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_PERMITS ? 1 + (int)sim_draw(w, (uint64_t)most) : 1;
+        h->hold.n = 1;
+        if (kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_PERMITS)
+                h->hold.n = w->options.scripted ? most : 1 + (int)sim_draw(w, (uint64_t)most);
         identify(w, c, o, h);
         draw_terms(w, &h->hold);
         return h;
@@ -257,7 +259,8 @@ static void choose_with(struct sim *w, struct sim_client *c, struct sim_owner *o
                 sim_acquire(w, c, o, side, false);
         else if (!w->quiet && sim_chance(w, s->renew_share))
                 renew(w, c, o, side);
-        else if (subject != SIM_PERMIT || w->quiet || !sim_chance(w, s->admin_share) || !sim_release_by_id(w, c, o))
+        else if (subject != SIM_PERMIT || w->quiet || !sim_chance(w, s->admin_share) ||
+                 !sim_release_by_id(w, c, o, 1 + (int)sim_draw(w, (uint64_t)o->stake[side].hold->log->n)))
                 release(w, c, o, side);
 }
 

@@ -21,8 +21,8 @@ void sim_ask_something(struct sim *w, struct sim_client *c, struct sim_owner *o)
 bool sim_change_something(struct sim *w, struct sim_client *c, struct sim_owner *o);
 /* What was taken of a semaphore. */
 void sim_put_back(struct sim *w, struct sim_client *c, struct sim_owner *o);
-/* Permits that it holds, by their ids, behind the back of their hold. */
-bool sim_release_by_id(struct sim *w, struct sim_client *c, struct sim_owner *o);
+/* The first n permits that it holds, by their ids, behind the back of their hold. */
+bool sim_release_by_id(struct sim *w, struct sim_client *c, struct sim_owner *o, int n);
 /* A scripted one; false: there is none of this name. */
 bool sim_ask_for(struct sim *w, struct sim_client *c, struct sim_owner *o, const char *verb, int n);
 

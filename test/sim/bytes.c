@@ -81,8 +81,17 @@ static void look(struct sim *w, int actor)
 {
         struct wires *s = wires_of(w);
 
-        for (int i = 0; i < w->options.names; i++)
+        for (int i = 0; i < w->options.names; i++) {
+                const struct sim_truth *t = &s->truth[i];
+                uint64_t before = t->edition;
+
                 sim_keys_look(w, s->redis, i, &s->truth[i]);
+                if (t->edition != before)
+                        sim_trace(w, -1, "server", t->value + t->version,
+                                  "%s: %d hold, the first is #%d, %d wait, %lld", w->names[i], t->seats,
+                                  t->seats ? t->seat[0].log->number : -1, t->places,
+                                  (long long)(t->version ? t->version : t->value));
+        }
         sim_check_server(w, actor);
 }
 

@@ -101,15 +101,15 @@ void sim_put_back(struct sim *w, struct sim_client *c, struct sim_owner *o)
         send(w, c, a);
 }
 
-bool sim_release_by_id(struct sim *w, struct sim_client *c, struct sim_owner *o)
+bool sim_release_by_id(struct sim *w, struct sim_client *c, struct sim_owner *o, int n)
 {
         const struct sim_hold *h = o->stake[0].hold;
-        struct sim_ask *a = new_change(w, c, o, SNIB__RELEASE, 1);
+        struct sim_ask *a = new_change(w, c, o, SNIB__RELEASE, n);
 
         if (!a)
                 return false;
         a->ask.op.permits = (const char(*)[33])h->log->permit;
-        a->ask.op.permit_count = 1 + sim_draw(w, (uint64_t)h->log->n);
+        a->ask.op.permit_count = (size_t)n;
         send(w, c, a);
         return true;
 }
@@ -238,6 +238,8 @@ bool sim_ask_for(struct sim *w, struct sim_client *c, struct sim_owner *o, const
                 sim_put_back(w, c, o);
                 return true;
         }
+        if (strcmp(verb, "recall") == 0 && o->stake[0].depth)
+                return sim_release_by_id(w, c, o, n);
         if (strcmp(verb, "swap") == 0)
                 return write_value(w, c, o, SNIB__WRITE);
         for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)

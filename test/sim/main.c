@@ -43,67 +43,72 @@ struct bug {
 };
 
 #ifdef SNIB__SEEDED
-/* What must find each bug: the invariant it breaks, or one that breaks with it a moment earlier. */
-static const char *const finders[][2] = {
-    {"deadline_from_reply", "S2"},
-    {"no_drift_margin", "S2"},
-    {"release_without_owner_check", "S5 S2"},
-    {"repeated_acquire_counted_twice", "model S4 S11"},
-    {"repeated_release_counted_twice", "S11"},
-    {"renewal_without_owner_check", "S5 S2"},
-    {"notification_dropped", "L1"},
-    {"no_retry_after_subscribing", "L1"},
-    {"no_retry_after_reconnecting", "L1"},
-    {"reply_matched_by_id_only", "S2 S4 core"},
-    {"token_not_compared_on_reentry", "S1"},
-    {"sleeping_past_dead_holders_ttl", "L2 L1"},
-    {"cancel_leaves_waiter", "S4"},
-    {"token_not_raised", "S3 S1 S12"},
-    {"hand_over_skips_queue", "L3"},
-    {"loss_not_told", "S7"},
-    {"renew_after_release", "S6"},
+/* What must find each bug: the invariant it breaks, or one that breaks with it a moment earlier; and where it is, if it
+ * is in one place only. */
+#define ANYWHERE -1, -1
+static const struct {
+        const char *bug, *invariants;
+        int subject, store;
+} finders[] = {
+    {"deadline_from_reply", "S2", ANYWHERE},
+    {"no_drift_margin", "S2", ANYWHERE},
+    {"release_without_owner_check", "S5 S2", ANYWHERE},
+    {"repeated_acquire_counted_twice", "model S4 S11", ANYWHERE},
+    {"repeated_release_counted_twice", "S11", ANYWHERE},
+    {"renewal_without_owner_check", "S5 S2", ANYWHERE},
+    {"notification_dropped", "L1", ANYWHERE},
+    {"no_retry_after_subscribing", "L1", ANYWHERE},
+    {"no_retry_after_reconnecting", "L1", ANYWHERE},
+    {"reply_matched_by_id_only", "S2 S4 core", ANYWHERE},
+    {"token_not_compared_on_reentry", "S1", ANYWHERE},
+    {"sleeping_past_dead_holders_ttl", "L2 L1", ANYWHERE},
+    {"cancel_leaves_waiter", "S4", ANYWHERE},
+    {"token_not_raised", "S3 S1 S12", ANYWHERE},
+    {"hand_over_skips_queue", "L3", ANYWHERE},
+    {"loss_not_told", "S7", ANYWHERE},
+    {"renew_after_release", "S6", ANYWHERE},
     /* the model */
-    {"writer_starved", "L4"},
-    {"downgrade_with_gap", "S5 S10 S2"},
-    {"reader_release_frees_writer", "S5 S10 S2"},
-    {"permit_released_twice", "S8"},
-    {"permits_partly_granted", "S8"},
-    {"semaphore_repeat_counts", "S8 model"},
-    {"semaphore_undo_lost", "S8"},
-    {"latch_counts_twice", "S9 model"},
-    {"latch_wakes_one", "L1 model"},
-    {"register_ignores_version", "V1"},
-    {"register_version_reused", "V1"},
-    {"observer_not_told", "L1 S12"},
+    {"writer_starved", "L4", SIM_RW, SIM_QUEUE},
+    {"downgrade_with_gap", "S5 S10 S2", SIM_RW, -1},
+    {"reader_release_frees_writer", "S5 S10 S2", SIM_RW, -1},
+    {"permit_released_twice", "S8", SIM_PERMIT, -1},
+    {"permits_partly_granted", "S8", SIM_PERMIT, -1},
+    {"semaphore_repeat_counts", "S8 model", SIM_SEMAPHORE, -1},
+    {"semaphore_undo_lost", "S8", SIM_SEMAPHORE, -1},
+    {"latch_counts_twice", "S9 model", SIM_LATCH, -1},
+    {"latch_wakes_one", "L1 model", SIM_LATCH, SIM_QUEUE},
+    {"register_ignores_version", "V1", SIM_REGISTER, -1},
+    {"register_version_reused", "V1", SIM_REGISTER, -1},
+    {"observer_not_told", "L1 S12", SIM_ELECTION, SIM_QUEUE},
     /* the core */
-    {"wake_up_not_passed_on", "L1"},
-    {"spin_never_asks_again", "L2 L5"},
-    {"own_writer_not_named", "L1 L5"},
-    {"semaphore_not_undone", "S8"},
-    {"observer_waits_its_turn", "S12 L1"},
-    {"doubt_told_as_failure", "S8 S9 S11"},
+    {"wake_up_not_passed_on", "L1", SIM_SEMAPHORE, SIM_WATCH},
+    {"spin_never_asks_again", "L2 L5", SIM_SPIN, -1},
+    {"own_writer_not_named", "L1 L2 L5", SIM_RW, -1},
+    {"semaphore_not_undone", "S8", SIM_SEMAPHORE, -1},
+    {"observer_waits_its_turn", "S12 L1", SIM_ELECTION, -1},
+    {"doubt_told_as_failure", "S8 S9 S11", SIM_SEMAPHORE, -1},
     /* the scripts */
-    {"fair_dead_waiter_stays", "L2 L1"},
-    {"fair_leaver_wakes_nobody", "L1"},
-    {"fair_queue_without_turn", "model"},
-    {"fair_order_of_asking", "L3"},
-    {"rw_renewal_shortens_others", "S2 S5 model"},
-    {"rw_downgrade_wakes_nobody", "L1"},
-    {"rw_writer_beside_readers", "S10"},
-    {"rw_reader_beside_writer", "S10 S5"},
-    {"semaphore_acquire_forgotten", "S8"},
-    {"semaphore_wakes_nobody", "L1"},
-    {"permits_expired_stay_out", "L2 L1"},
-    {"permits_by_clients_clock", "S2 S5"},
-    {"permits_beyond_limit", "S8"},
-    {"latch_count_forgotten", "S9"},
-    {"latch_delete_wakes_nobody", "L1"},
-    {"latch_below_zero", "S9"},
-    {"election_begin_untold", "S12"},
-    {"register_write_forgotten", "V1 S11"},
-    {"register_write_unconditional", "V1"},
-    {"register_version_anew", "V1"},
-    {"register_write_untold", "L1"},
+    {"fair_dead_waiter_stays", "L2 L1", SIM_FAIR, SIM_BYTES},
+    {"fair_leaver_wakes_nobody", "L1", SIM_FAIR, SIM_BYTES},
+    {"fair_queue_without_turn", "model", SIM_FAIR, SIM_BYTES},
+    {"fair_order_of_asking", "L3", SIM_FAIR, SIM_BYTES},
+    {"rw_renewal_shortens_others", "S2 S5 model", SIM_RW, SIM_BYTES},
+    {"rw_downgrade_wakes_nobody", "L1", SIM_RW, SIM_BYTES},
+    {"rw_writer_beside_readers", "S10", SIM_RW, SIM_BYTES},
+    {"rw_reader_beside_writer", "S10 S5", SIM_RW, SIM_BYTES},
+    {"semaphore_acquire_forgotten", "S8", SIM_SEMAPHORE, SIM_BYTES},
+    {"semaphore_wakes_nobody", "L1", SIM_SEMAPHORE, SIM_BYTES},
+    {"permits_expired_stay_out", "L2 L1", SIM_PERMIT, SIM_BYTES},
+    {"permits_by_clients_clock", "S2 S5", SIM_PERMIT, SIM_BYTES},
+    {"permits_beyond_limit", "S8", SIM_PERMIT, SIM_BYTES},
+    {"latch_count_forgotten", "S9", SIM_LATCH, SIM_BYTES},
+    {"latch_delete_wakes_nobody", "L1", SIM_LATCH, SIM_BYTES},
+    {"latch_below_zero", "S9", SIM_LATCH, SIM_BYTES},
+    {"election_begin_untold", "S12", SIM_ELECTION, SIM_BYTES},
+    {"register_write_forgotten", "V1 S11", SIM_REGISTER, SIM_BYTES},
+    {"register_write_unconditional", "V1", SIM_REGISTER, SIM_BYTES},
+    {"register_version_anew", "V1", SIM_REGISTER, SIM_BYTES},
+    {"register_write_untold", "L1", SIM_REGISTER, SIM_BYTES},
 };
 #endif
 
@@ -123,8 +128,13 @@ static void report(const char *prefix, const char *bug)
 
         printf("%sseed %llu is %s at %.6f s: %s: %s\n", prefix, (unsigned long long)world.options.seed,
                verdicts[world.verdict], (double)world.now / SNIB__S, world.invariant, world.text);
-        printf("%sreplay: %s --replay %llu%s%s\n", prefix, program, (unsigned long long)world.options.seed,
+        printf("%sreplay: %s --replay %llu%s%s", prefix, program, (unsigned long long)world.options.seed,
                bug ? " --bug " : "", bug ? bug : "");
+        if (sim_only_store >= 0)
+                printf(" --store %d", sim_only_store);
+        if (sim_only_subject >= 0)
+                printf(" --only %d", sim_only_subject);
+        printf("\n");
 }
 
 static int run_seeds(uint64_t from, uint64_t to, const char *bug)
@@ -203,9 +213,9 @@ static bool expected(const struct bug *b, const char *invariant)
         size_t n = strlen(invariant);
 
         for (size_t i = 0; i < sizeof(finders) / sizeof(finders[0]); i++) {
-                if (strcmp(finders[i][0], b->name) != 0)
+                if (strcmp(finders[i].bug, b->name) != 0)
                         continue;
-                for (const char *p = finders[i][1]; p; p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL)
+                for (const char *p = finders[i].invariants; p; p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL)
                         if (strncmp(p, invariant, n) == 0 && (p[n] == ' ' || p[n] == 0))
                                 return true;
         }
@@ -216,6 +226,13 @@ static bool expected(const struct bug *b, const char *invariant)
 static uint64_t find_bug(const struct bug *b, uint64_t most)
 {
         snib__seeded_bug = b->number;
+        sim_only_subject = sim_only_store = -1;
+        for (size_t i = 0; i < sizeof(finders) / sizeof(finders[0]); i++) {
+                if (strcmp(finders[i].bug, b->name) != 0)
+                        continue;
+                sim_only_subject = finders[i].subject;
+                sim_only_store = finders[i].store;
+        }
         for (uint64_t seed = 1; seed <= most; seed++)
                 if (sim_run(&world, seed, false) != SIM_FINE)
                         return seed;

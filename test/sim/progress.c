@@ -49,12 +49,15 @@ static bool has_room(const struct sim *w, const struct sim_truth *t, const struc
         return others == 0;
 }
 
-static bool under_own_writer(const struct sim *w, const struct sim_truth *t, const struct sim_hold *h)
+static bool under_own_writer(const struct sim *w, const struct sim_truth *t, const struct sim_log *log)
 {
-        for (int i = 0; i < t->seats; i++)
-                if (sim_seat_lives(w, &t->seat[i]) && t->seat[i].log->kind == SNIB_KIND_WRITE &&
-                    t->seat[i].log == sim_log_of((struct sim *)w, &h->hold.under))
-                        return true;
+        for (int i = 0; i < t->seats; i++) {
+                const struct sim_log *writer = t->seat[i].log;
+
+                if (sim_seat_lives(w, &t->seat[i]) && writer->kind == SNIB_KIND_WRITE && writer->owner == log->owner &&
+                    writer->client == log->client && writer->incarnation == log->incarnation)
+                        return log->kind == SNIB_KIND_READ;
+        }
         return false;
 }
 
@@ -87,7 +90,7 @@ static bool is_open(const struct sim *w, const struct sim_truth *t, const struct
                 return !t->exists;
         if (sits(w, t, log))
                 return true; /* it was let in and need only hear of it */
-        if (log->kind == SNIB_KIND_READ && under_own_writer(w, t, h))
+        if (under_own_writer(w, t, log))
                 return true;
         if (queues(w, log) && has_others_before(w, t, log))
                 return false;
@@ -136,15 +139,6 @@ static bool stands(const struct sim_truth *t, const struct sim_log *log)
         return false;
 }
 
-static bool under_a_writer(const struct sim_truth *t, const struct sim_log *log)
-{
-        for (int i = 0; i < t->seats; i++)
-                if (log->kind == SNIB_KIND_READ && t->seat[i].log->kind == SNIB_KIND_WRITE &&
-                    t->seat[i].log->owner == log->owner && t->seat[i].log->client == log->client)
-                        return true;
-        return false;
-}
-
 /* Nobody who waits is overtaken, but by a reader under its own writer. */
 static void check_newcomer(struct sim *w, const struct sim_log *log, const struct sim_seen *before,
                            const struct sim_truth *after)
@@ -153,7 +147,7 @@ static void check_newcomer(struct sim *w, const struct sim_log *log, const struc
                 const struct sim_log *first = before->place[i].log;
 
                 if (first->observer || before->place[i].ends <= w->now || !stands(after, first) ||
-                    under_a_writer(after, log))
+                    under_own_writer(w, after, log))
                         continue;
                 sim_fail(w, SIM_UNSAFE, first->kind == SNIB_KIND_WRITE && log->kind == SNIB_KIND_READ ? "L4" : "L3",
                          "%s went to #%d before #%d", w->names[log->name], log->number, first->number);

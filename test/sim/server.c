@@ -151,7 +151,7 @@ static bool forgotten(struct sim *w, int name, const struct snib__op *op, struct
                 return false; /* nothing is executed by it */
         memset(ret_reply, 0, sizeof(*ret_reply));
         ret_reply->status = SNIB__FAILED;
-        ret_reply->error = SNIB_EUNKNOWN;
+        ret_reply->error = op->verb == SNIB__ACQUIRE ? SNIB_EREFUSED : SNIB_EUNKNOWN; /* nobody is to wait on */
         return true;
 }
 
