@@ -550,16 +550,38 @@ static void a_database_is_selected(void **state)
 
 static void scripts_are_what_the_server_knows_them_by(void **state)
 {
-        static const char *const names[] = {
-            [SNIB__SCRIPT_ACQUIRE] = "acquire", [SNIB__SCRIPT_ACQUIRE_FENCED] = "acquire_fenced",
-            [SNIB__SCRIPT_RELEASE] = "release", [SNIB__SCRIPT_RENEW] = "renew",
-            [SNIB__SCRIPT_FORCE] = "force",     [SNIB__SCRIPT_QUERY] = "query",
-            [SNIB__SCRIPT_FAIR] = "fair",       [SNIB__SCRIPT_RW] = "rw"};
+        static const char *const names[SNIB__SCRIPTS] = {[SNIB__SCRIPT_ACQUIRE] = "acquire",
+                                                         [SNIB__SCRIPT_ACQUIRE_FENCED] = "acquire_fenced",
+                                                         [SNIB__SCRIPT_RELEASE] = "release",
+                                                         [SNIB__SCRIPT_RENEW] = "renew",
+                                                         [SNIB__SCRIPT_FORCE] = "force",
+                                                         [SNIB__SCRIPT_QUERY] = "query",
+                                                         [SNIB__SCRIPT_FAIR] = "fair",
+                                                         [SNIB__SCRIPT_RW] = "rw",
+                                                         [SNIB__SCRIPT_SEMAPHORE_ACQUIRE] = "semaphore_acquire",
+                                                         [SNIB__SCRIPT_SEMAPHORE_UNDO] = "semaphore_undo",
+                                                         [SNIB__SCRIPT_SEMAPHORE_SET] = "semaphore_set",
+                                                         [SNIB__SCRIPT_SEMAPHORE_ADD] = "semaphore_add",
+                                                         [SNIB__SCRIPT_SEMAPHORE_DRAIN] = "semaphore_drain",
+                                                         [SNIB__SCRIPT_SEMAPHORE_QUERY] = "semaphore_query",
+                                                         [SNIB__SCRIPT_SEMAPHORE_DELETE] = "semaphore_delete",
+                                                         [SNIB__SCRIPT_PERMITS_ACQUIRE] = "permits_acquire",
+                                                         [SNIB__SCRIPT_PERMITS_RELEASE] = "permits_release",
+                                                         [SNIB__SCRIPT_PERMITS_RENEW] = "permits_renew",
+                                                         [SNIB__SCRIPT_PERMITS_CHANGE] = "permits_change",
+                                                         [SNIB__SCRIPT_PERMITS_QUERY] = "permits_query",
+                                                         [SNIB__SCRIPT_PERMITS_FORCE] = "permits_force",
+                                                         [SNIB__SCRIPT_PERMITS_DELETE] = "permits_delete",
+                                                         [SNIB__SCRIPT_LATCH_SET] = "latch_set",
+                                                         [SNIB__SCRIPT_LATCH_ADD] = "latch_add",
+                                                         [SNIB__SCRIPT_LATCH_DELETE] = "latch_delete",
+                                                         [SNIB__SCRIPT_REGISTER_WRITE] = "register_write",
+                                                         [SNIB__SCRIPT_REGISTER_DELETE] = "register_delete",
+                                                         [SNIB__SCRIPT_REGISTER_QUERY] = "register_query"};
 
         (void)state;
         for (int i = 0; i < SNIB__SCRIPTS; i++) {
-                if (i < (int)(sizeof(names) / sizeof(names[0])))
-                        assert_string_equal(snib__redis_scripts[i].name, names[i]);
+                assert_string_equal(snib__redis_scripts[i].name, names[i]);
                 assert_int_equal(snib__redis_scripts[i].length, strlen(snib__redis_scripts[i].text));
                 assert_text(snib__redis_scripts[i].sha1, "SCRIPT LOAD %s", snib__redis_scripts[i].text);
         }

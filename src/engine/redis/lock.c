@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Locks of every kind, read-write locks, elections: their rows, and what their answers mean.
+ * Locks of every kind, read-write locks, elections: their rows, and what their answers mean; and what query.lua says of
+ * whatever stands under a name. Not what is counted (count.c). Keeps nothing between two calls.
  */
 
 #include "engine/redis/internal.h"
@@ -159,43 +160,50 @@ bool snib__lock_foreign_key(const struct snib__resp_value *v, size_t count)
         return count == 4 && v[2].type == SNIB__RESP_STRING && v[3].type == SNIB__RESP_INTEGER;
 }
 
-/* Fails the request if what stands there is none of ours, or not what was asked for. */
-static bool wrong_thing(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count,
-                        bool *ret_good)
+/* {-1, type, n}: what stands there is none of ours. */
+static void foreign_key(struct redis *r, struct request *q, const struct snib__resp_value *v)
 {
         char found[64];
 
-        *ret_good = true;
+        if (!strcmp(snib__decode_text(r, &v[2]), "hash"))
+                snprintf(found, sizeof(found), "a hash of %" PRId64 " fields", v[3].integer);
+        else
+                snprintf(found, sizeof(found), "a key of type %.20s", snib__decode_text(r, &v[2]));
+        snib__decode_wrong_kind(r, q, found);
+}
+
+/* Reads what query.lua answered into the reply. */
+enum look { NONSENSE = 0, REFUSED, FITS };
+
+static enum look look(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
+{
+        bool there;
+
         if (v[1].integer == -1) {
-                *ret_good = snib__lock_foreign_key(v, count);
-                if (!*ret_good)
-                        return true;
-                if (!strcmp(snib__decode_text(r, &v[2]), "hash"))
-                        snprintf(found, sizeof(found), "a hash of %" PRId64 " fields", v[3].integer);
-                else
-                        snprintf(found, sizeof(found), "a key of type %.20s", snib__decode_text(r, &v[2]));
-                snib__decode_wrong_kind(r, q, found);
-                return true;
+                if (!snib__lock_foreign_key(v, count))
+                        return NONSENSE;
+                foreign_key(r, q, v);
+                return REFUSED;
         }
-        *ret_good = snib__lock_decode_any(r, v, count, &q->reply);
-        if (!*ret_good)
-                return true;
-        if (q->op.kind == SNIB_KIND_ANY || v[3].integer == -2 ||
-            snib__family_of(q->reply.kind) == snib__family_of(q->op.kind))
-                return false;
+        if (!snib__lock_decode_any(r, v, count, &q->reply))
+                return NONSENSE;
+        there = v[3].integer != -2;
+        if (q->op.kind == SNIB_KIND_ANY || !there || snib__family_of(q->reply.kind) == snib__family_of(q->op.kind)) {
+                if (!there || snib__family_of(q->op.kind) == SNIB__FAMILY_LOCK)
+                        q->reply.kind = q->op.kind;
+                return FITS;
+        }
         snib__decode_wrong_kind(r, q, things[thing_of(r, &v[2])].found);
-        return true;
+        return REFUSED;
 }
 
 /* QUERY: also who the holder is, by one more round trip unless it is known. */
 static bool described(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
-        bool good;
+        enum look found = look(r, q, v, count);
 
-        if (wrong_thing(r, q, v, count, &good))
-                return good;
-        if (snib__family_of(q->op.kind) == SNIB__FAMILY_LOCK || v[3].integer == -2)
-                q->reply.kind = q->op.kind;
+        if (found != FITS)
+                return found == REFUSED;
         if (q->op.kind != SNIB_KIND_ANY && q->op.kind != SNIB_KIND_FENCED && q->op.kind != SNIB_KIND_ELECTION)
                 q->reply.token = -1;
         snib__decode_complete(r, q, true, now);
@@ -206,34 +214,23 @@ static bool described(struct redis *r, struct request *q, const struct snib__res
 static bool observed(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         struct snib__reply *p = &q->reply;
-        bool good;
+        enum look found = look(r, q, v, count);
 
-        if (wrong_thing(r, q, v, count, &good))
-                return good;
-        p->kind = q->op.kind;
+        if (found != FITS)
+                return found == REFUSED;
         p->token = !p->held ? 0 : p->token > 0 ? p->token : 1;
         p->status = p->token == q->op.token ? SNIB__BUSY : SNIB__INFO;
         snib__decode_complete(r, q, p->status == SNIB__INFO, now);
         return true;
 }
 
-#define KEYS_OF_ANY                                                      \
-        1,                                                               \
-        {                                                                \
-                PUT_NAME, NAME_TAG, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS \
-        }
-#define FAIR \
-        4,   \
-        {    \
-                PUT_NAME, NAME_QUEUE, NAME_TURNS, NAME_WAITING, PUT_VERB, PUT_ID, NAME_LOCK_CHANNEL
-#define SIDE \
-        1,   \
-        {    \
-                PUT_NAME, PUT_VERB, PUT_KIND, PUT_ID, NAME_TAG, NAME_RW_CHANNEL
+#define FAIR_PUTS PUT_NAME, NAME_QUEUE, NAME_TURNS, NAME_WAITING, PUT_VERB, PUT_ID, NAME_LOCK_CHANNEL
+#define SIDE_PUTS PUT_NAME, PUT_VERB, PUT_KIND, PUT_ID, NAME_TAG, NAME_RW_CHANNEL
 
 /* clang-format off */
-#define QUERIED [SNIB__QUERY] = {SNIB__SCRIPT_QUERY, KEYS_OF_ANY, described}
-#define OBSERVED [SNIB__OBSERVE] = {SNIB__SCRIPT_QUERY, KEYS_OF_ANY, observed}
+#define LOOKED 1, {PUT_NAME, NAME_TAG, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS}
+#define QUERIED [SNIB__QUERY] = {SNIB__SCRIPT_QUERY, LOOKED, described}
+#define OBSERVED [SNIB__OBSERVE] = {SNIB__SCRIPT_QUERY, LOOKED, observed}
 #define RENEWED [SNIB__RENEW] = {SNIB__SCRIPT_RENEW, 1, {PUT_NAME, PUT_ID, PUT_LEASE}, kept}
 #define ENDED \
         [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID, NAME_LOCK_CHANNEL}, kept}, \
@@ -247,9 +244,9 @@ const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED, 2, {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN}, acquired},
         RENEWED, ENDED, QUERIED, OBSERVED},
     [SNIB_KIND_FAIR] = {
-        [SNIB__ACQUIRE] = {SNIB__SCRIPT_FAIR, FAIR, PUT_LEASE, PUT_TOKEN, PUT_ENQUEUE, PUT_WAITER_LEASE}, acquired},
-        [SNIB__RELEASE] = {SNIB__SCRIPT_FAIR, FAIR}, kept},
-        [SNIB__FORCE] = {SNIB__SCRIPT_FAIR, FAIR}, forced},
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS, PUT_LEASE, PUT_TOKEN, PUT_ENQUEUE, PUT_WAITER_LEASE}, acquired},
+        [SNIB__RELEASE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS}, kept},
+        [SNIB__FORCE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS}, forced},
         RENEWED, QUERIED, OBSERVED},
     /* Nobody is told of its end: its waiters poll. */
     [SNIB_KIND_SPIN] = {
@@ -263,14 +260,14 @@ const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
                            {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN, NAME_LOCK_CHANNEL}, acquired},
         RENEWED, ENDED, QUERIED, OBSERVED},
 #define BOTH_SIDES \
-        [SNIB__ACQUIRE] = {SNIB__SCRIPT_RW, SIDE, PUT_LEASE, PUT_TOKEN, PUT_UNDER}, acquired}, \
-        [SNIB__RELEASE] = {SNIB__SCRIPT_RW, SIDE}, kept}, \
-        [SNIB__RENEW] = {SNIB__SCRIPT_RW, SIDE, PUT_LEASE}, kept}, \
-        [SNIB__FORCE] = {SNIB__SCRIPT_RW, SIDE}, forced}, \
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS, PUT_LEASE, PUT_TOKEN, PUT_UNDER}, acquired}, \
+        [SNIB__RELEASE] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS}, kept}, \
+        [SNIB__RENEW] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS, PUT_LEASE}, kept}, \
+        [SNIB__FORCE] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS}, forced}, \
         QUERIED
     [SNIB_KIND_READ] = {BOTH_SIDES},
     [SNIB_KIND_WRITE] = {BOTH_SIDES},
 };
 /* clang-format on */
 
-const struct row snib__any_row = {SNIB__SCRIPT_QUERY, KEYS_OF_ANY, described};
+const struct row snib__any_row = {SNIB__SCRIPT_QUERY, LOOKED, described};
