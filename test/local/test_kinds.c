@@ -6,6 +6,7 @@
  * Times are bounds where a promise says so.
  */
 
+#include "base/alloc.h"
 #include "engine/local/store.h"
 #include "local_test.h"
 #include <errno.h>
@@ -655,6 +656,76 @@ static void kinds_do_not_mix(void **state)
         assert_int_equal(query(a, "thing").kind, SNIB_KIND_LATCH);
 }
 
+/* Answers with what is wanted, or that there is no memory. */
+static void expect(const struct snib__reply *r, enum snib__status status)
+{
+        if (r->status == SNIB__FAILED)
+                assert_int_equal(r->error, SNIB_ENOMEM);
+        else
+                assert_int_equal(r->status, status);
+}
+
+/* Everything that allocates: many seats and waiters, tells, a value in and out, a listing. */
+static void use_all(struct pump *p, struct pump *q)
+{
+        struct snib__op write = op_of(p, SNIB__WRITE, SNIB_KIND_REGISTER, "register", pump_id(p), 1);
+        struct snib__id id[12];
+        struct snib__reply r;
+
+        for (int i = 0; i < 12; i++) {
+                id[i] = pump_id(i < 10 ? p : q);
+                r = ask(i < 10 ? p : q, SNIB__ACQUIRE, i < 10 ? SNIB_KIND_READ : SNIB_KIND_WRITE, "rw", id[i], 1);
+                if (i < 10)
+                        expect(&r, SNIB__GRANTED);
+        }
+        r = ask(p, SNIB__SET, SNIB_KIND_PERMITS, "permits", pump_id(p), 40);
+        expect(&r, SNIB__DONE);
+        r = ask(q, SNIB__ACQUIRE, SNIB_KIND_PERMITS, "permits", pump_id(q), 40);
+        write.data = "a value";
+        write.data_length = 7;
+        write.expected = -1;
+        r = pump_do(p, &write);
+        expect(&r, SNIB__DONE);
+        r = ask(q, SNIB__QUERY, SNIB_KIND_ANY, "register", (struct snib__id){{0}}, 0);
+        expect(&r, SNIB__INFO);
+        if (r.status == SNIB__INFO && r.held)
+                assert_memory_equal(r.data, "a value", 7);
+        q->engine->ops->list(q->engine, (struct snib__tag){.object = q, .cookie = 7, .attempt = ++q->attempts},
+                             pump_now());
+        r = pump_answer(q, q->attempts);
+        expect(&r, SNIB__INFO);
+        for (int i = 0; i < 10; i++) {
+                r = ask(p, SNIB__RELEASE, SNIB_KIND_READ, "rw", id[i], 1);
+                if (r.status == SNIB__FAILED)
+                        assert_int_equal(r.error, SNIB_ENOMEM);
+        }
+}
+
+/* Every allocation fails once: it is told, nothing is half done, and the end of the clients leaves nothing behind. */
+static void memory_that_is_missing_is_told(void **state)
+{
+        const char *where = tmp_path("lean");
+        uint64_t begun, failed = 0;
+
+        do {
+                struct pump *p = pump_connect(url_of(where, ""), 5), *q = pump_connect(url_of(where, ""), 6);
+
+                begun = snib__alloc_count;
+                snib__alloc_fail_at = begun + ++failed;
+                use_all(p, q);
+                snib__alloc_fail_at = 0;
+                begun = snib__alloc_count - begun;
+                pump_close(q);
+                assert_true(query(p, "rw").holders <= 1); /* whose release failed */
+                pump_close(p);
+                assert_int_equal(ask_sql(where, "SELECT count(*) FROM seat"), 0);
+                assert_int_equal(ask_sql(where, "SELECT count(*) FROM object WHERE id<>''"), 0);
+                assert_int_equal(ask_sql(where, "SELECT count(*) FROM waiter"), 0);
+        } while (failed <= begun);
+        print_message("# %llu allocations failed in turn\n", (unsigned long long)failed - 1);
+        assert_true(failed > 10);
+}
+
 /* --- Old files, damaged files ------------------------------------------------------------------------------------ */
 
 /* What version 1 wrote, word for word. */
@@ -891,6 +962,7 @@ int main(void)
             T(permits_are_released_by_their_ids),
             T(the_listing_knows_every_kind),
             T(kinds_do_not_mix),
+            T(memory_that_is_missing_is_told),
             T(F134_a_file_of_schema_1_is_taken_over),
             T(F133_damaged_rows_are_told_and_crash_nothing),
             T(F133_a_damaged_record_of_the_dead_does_not_keep_others_out),
