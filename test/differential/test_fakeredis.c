@@ -136,6 +136,39 @@ static const char *a_token(void)
         return snib__prng_below(&prng, 3) ? "0" : "1700000000000001";
 }
 
+static const char *a_version(void)
+{
+        static const char *const versions[] = {"-1", "-1", "0", "1700000000000001", "x", NULL};
+        return pick(versions);
+}
+
+static const char *a_verb(void)
+{
+        static const char *const verbs[] = {"1", "2", "3", "5", NULL};
+        return pick(verbs);
+}
+
+static const char *a_change(void)
+{
+        static const char *const changes[] = {"7", "8", "9", NULL};
+        return pick(changes);
+}
+
+static const char *a_flag(void)
+{
+        return snib__prng_below(&prng, 2) ? "1" : "0";
+}
+
+static const char *a_list(void)
+{
+        return mostly(lists);
+}
+
+static const char *a_zset(void)
+{
+        return mostly(zsets);
+}
+
 /* Keys and channels beside a name, as the engine makes them. */
 static const char *beside(char form, const char *name, char *ret, size_t room)
 {
@@ -170,66 +203,29 @@ static void some_permits(struct command *c)
         arg(c, raw, 16 * n);
 }
 
+/* Letters of shapes that stand for one of a few values. */
+static const struct {
+        char letter;
+        const char *(*any)(void);
+} holes[] = {{'k', a_key},   {'i', an_id},    {'v', a_value}, {'n', a_small_number}, {'t', a_ttl},
+             {'l', a_lease}, {'s', a_score},  {'r', a_range}, {'o', a_token},        {'e', a_version},
+             {'b', a_verb},  {'c', a_change}, {'f', a_flag},  {'y', a_list},         {'z', a_zset}};
+
 /* What a letter of a shape stands for. Upper case: beside the name that the shape began with. */
-static void a_hole(struct command *c, char hole, const char *name)
+static void a_hole(struct command *c, char letter, const char *name)
 {
-        static const char *const versions[] = {"-1", "-1", "0", "1700000000000001", "x", NULL};
-        static const char *const verbs[] = {"1", "2", "3", "5", NULL}, *const changes[] = {"7", "8", "9", NULL};
-        static const char *const flags[] = {"0", "1", NULL};
         char derived[256];
 
-        switch (hole) {
-        case 'x':
+        if (letter == 'x') {
                 some_permits(c);
-                break;
-        case 'k':
-                text(c, a_key());
-                break;
-        case 'i':
-                text(c, an_id());
-                break;
-        case 'v':
-                text(c, a_value());
-                break;
-        case 'n':
-                text(c, a_small_number());
-                break;
-        case 't':
-                text(c, a_ttl());
-                break;
-        case 'l':
-                text(c, a_lease());
-                break;
-        case 's':
-                text(c, a_score());
-                break;
-        case 'r':
-                text(c, a_range());
-                break;
-        case 'o':
-                text(c, a_token());
-                break;
-        case 'e':
-                text(c, pick(versions));
-                break;
-        case 'b':
-                text(c, pick(verbs));
-                break;
-        case 'c':
-                text(c, pick(changes));
-                break;
-        case 'f':
-                text(c, pick(flags));
-                break;
-        case 'y':
-                text(c, mostly(lists));
-                break;
-        case 'z':
-                text(c, mostly(zsets));
-                break;
-        default:
-                text(c, beside(hole, name, derived, sizeof(derived)));
+                return;
         }
+        for (size_t i = 0; i < sizeof(holes) / sizeof(holes[0]); i++)
+                if (holes[i].letter == letter) {
+                        text(c, holes[i].any());
+                        return;
+                }
+        text(c, beside(letter, name, derived, sizeof(derived)));
 }
 
 /* How each script is called: the pool of its name, how many keys, the arguments after the name. A word of more than one

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * See twin.h. One thread.
+ * The requests, the model's answers, and what must be equal: see twin.h. It is not a second statement of what is right;
+ * that is the model. Invariant: between two steps the model's record and the engine's keys mean the same. One thread.
  */
 
 #include "twin.h"

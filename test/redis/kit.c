@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * See kit.h.
+ * One server for all tests of a program, emptied before each; two clients over the two ways to reach it; a third
+ * connection of its own that is subscribed to everything, so that no message goes unheard. See kit.h. One thread.
  */
 
 #include <setjmp.h>

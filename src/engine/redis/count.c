@@ -240,75 +240,51 @@ static bool read_value(struct redis *r, struct request *q, const struct snib__re
 
 /* ---- rows */
 
-#define CHANGING                                                                                        \
-        SNIB__SCRIPT_PERMITS_CHANGE, 3, {PUT_NAME, NAME_PERMITS,  PUT_REQUEST_KEY,        PUT_VERB,      \
-                                         PUT_N,    PUT_IF_EXISTS, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS}, \
-            changed
+/* clang-format off */
 #define AT(kind) [SNIB_KIND_##kind - SNIB_KIND_SEMAPHORE]
+/* Keys: what stands there, and the server's memory of the request. */
+#define COUNT 2, {PUT_NAME, PUT_REQUEST_KEY
+#define PERMITS 2, {PUT_NAME, NAME_PERMITS
+#define PERMITS_ONCE 3, {PUT_NAME, NAME_PERMITS, PUT_REQUEST_KEY
+#define CHANGED {SNIB__SCRIPT_PERMITS_CHANGE, PERMITS_ONCE, PUT_VERB, PUT_N, PUT_IF_EXISTS, NAME_SEMAPHORE_CHANNEL, \
+                 PUT_DONE_MS}, changed}
 
 const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][SNIB__DELETE + 1] = {
-    AT(SEMAPHORE) =
-        {[SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_ACQUIRE, 2, {PUT_NAME, PUT_REQUEST_KEY, PUT_N, PUT_DONE_MS}, taken},
-         [SNIB__RELEASE] =
-             {SNIB__SCRIPT_SEMAPHORE_UNDO, 2, {PUT_NAME, PUT_REQUEST_KEY, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS}, kept},
-         [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
-         [SNIB__SET] = {SNIB__SCRIPT_SEMAPHORE_SET,
-                        2,
-                        {PUT_NAME, PUT_REQUEST_KEY, PUT_N, PUT_TTL, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS},
-                        changed},
-         [SNIB__ADD] = {SNIB__SCRIPT_SEMAPHORE_ADD,
-                        2,
-                        {PUT_NAME, PUT_REQUEST_KEY, PUT_N, PUT_IF_EXISTS, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS},
-                        changed},
-         [SNIB__DRAIN] = {SNIB__SCRIPT_SEMAPHORE_DRAIN, 2, {PUT_NAME, PUT_REQUEST_KEY, PUT_DONE_MS}, changed},
-         [SNIB__DELETE] = {SNIB__SCRIPT_SEMAPHORE_DELETE, 2, {PUT_NAME, PUT_REQUEST_KEY, PUT_DONE_MS}, changed}},
-    AT(PERMITS) =
-        {[SNIB__ACQUIRE] = {SNIB__SCRIPT_PERMITS_ACQUIRE,
-                            2,
-                            {PUT_NAME, NAME_PERMITS, PUT_LEASE, PUT_TOKEN, PUT_DATA, NAME_SEMAPHORE_CHANNEL},
-                            granted},
-         [SNIB__RELEASE] =
-             {SNIB__SCRIPT_PERMITS_RELEASE, 2, {PUT_NAME, NAME_PERMITS, PUT_DATA, NAME_SEMAPHORE_CHANNEL}, kept},
-         [SNIB__RENEW] = {SNIB__SCRIPT_PERMITS_RENEW,
-                          2,
-                          {PUT_NAME, NAME_PERMITS, PUT_LEASE, PUT_DATA, NAME_SEMAPHORE_CHANNEL},
-                          kept},
-         [SNIB__QUERY] = {SNIB__SCRIPT_PERMITS_QUERY, 2, {PUT_NAME, NAME_PERMITS}, described},
-         [SNIB__FORCE] = {SNIB__SCRIPT_PERMITS_FORCE, 2, {PUT_NAME, NAME_PERMITS, NAME_SEMAPHORE_CHANNEL}, described},
-         [SNIB__SET] = {CHANGING},
-         [SNIB__RESIZE] = {CHANGING},
-         [SNIB__ADD] = {CHANGING},
-         [SNIB__DELETE] =
-             {SNIB__SCRIPT_PERMITS_DELETE, 3, {PUT_NAME, NAME_PERMITS, PUT_REQUEST_KEY, PUT_DONE_MS}, changed}},
-    AT(LATCH) = {[SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, awaited},
-                 [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
-                 [SNIB__SET] = {SNIB__SCRIPT_LATCH_SET,
-                                2,
-                                {PUT_NAME, PUT_REQUEST_KEY, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS},
-                                changed},
-                 [SNIB__ADD] = {SNIB__SCRIPT_LATCH_ADD,
-                                2,
-                                {PUT_NAME, PUT_REQUEST_KEY, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS},
-                                changed},
-                 [SNIB__DELETE] = {SNIB__SCRIPT_LATCH_DELETE,
-                                   2,
-                                   {PUT_NAME, PUT_REQUEST_KEY, NAME_LATCH_CHANNEL, PUT_DONE_MS},
-                                   changed}},
-    AT(REGISTER) = {[SNIB__QUERY] = {SNIB__SCRIPT_REGISTER_QUERY, 1, {PUT_NAME}, read_value},
-                    [SNIB__OBSERVE] = {SNIB__SCRIPT_REGISTER_QUERY, 1, {PUT_NAME, PUT_TOKEN}, read_value},
-                    [SNIB__WRITE] = {SNIB__SCRIPT_REGISTER_WRITE,
-                                     2,
-                                     {PUT_NAME, PUT_REQUEST_KEY, PUT_EXPECTED, PUT_DATA, NAME_REGISTER_CHANNEL,
-                                      PUT_DONE_MS},
-                                     changed},
-                    [SNIB__DELETE] = {SNIB__SCRIPT_REGISTER_DELETE,
-                                      2,
-                                      {PUT_NAME, PUT_REQUEST_KEY, PUT_EXPECTED, NAME_REGISTER_CHANNEL, PUT_DONE_MS},
-                                      changed}},
+    AT(SEMAPHORE) = {
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_ACQUIRE, COUNT, PUT_N, PUT_DONE_MS}, taken},
+        [SNIB__RELEASE] = {SNIB__SCRIPT_SEMAPHORE_UNDO, COUNT, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS}, kept},
+        [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
+        [SNIB__SET] = {SNIB__SCRIPT_SEMAPHORE_SET, COUNT, PUT_N, PUT_TTL, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS}, changed},
+        [SNIB__ADD] = {SNIB__SCRIPT_SEMAPHORE_ADD, COUNT, PUT_N, PUT_IF_EXISTS, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS},
+                       changed},
+        [SNIB__DRAIN] = {SNIB__SCRIPT_SEMAPHORE_DRAIN, COUNT, PUT_DONE_MS}, changed},
+        [SNIB__DELETE] = {SNIB__SCRIPT_SEMAPHORE_DELETE, COUNT, PUT_DONE_MS}, changed}},
+    AT(PERMITS) = {
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_PERMITS_ACQUIRE, PERMITS, PUT_LEASE, PUT_TOKEN, PUT_DATA,
+                           NAME_SEMAPHORE_CHANNEL}, granted},
+        [SNIB__RELEASE] = {SNIB__SCRIPT_PERMITS_RELEASE, PERMITS, PUT_DATA, NAME_SEMAPHORE_CHANNEL}, kept},
+        [SNIB__RENEW] = {SNIB__SCRIPT_PERMITS_RENEW, PERMITS, PUT_LEASE, PUT_DATA, NAME_SEMAPHORE_CHANNEL}, kept},
+        [SNIB__QUERY] = {SNIB__SCRIPT_PERMITS_QUERY, PERMITS}, described},
+        [SNIB__FORCE] = {SNIB__SCRIPT_PERMITS_FORCE, PERMITS, NAME_SEMAPHORE_CHANNEL}, described},
+        [SNIB__SET] = CHANGED,
+        [SNIB__RESIZE] = CHANGED,
+        [SNIB__ADD] = CHANGED,
+        [SNIB__DELETE] = {SNIB__SCRIPT_PERMITS_DELETE, PERMITS_ONCE, PUT_DONE_MS}, changed}},
+    AT(LATCH) = {
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, awaited},
+        [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
+        [SNIB__SET] = {SNIB__SCRIPT_LATCH_SET, COUNT, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS}, changed},
+        [SNIB__ADD] = {SNIB__SCRIPT_LATCH_ADD, COUNT, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS}, changed},
+        [SNIB__DELETE] = {SNIB__SCRIPT_LATCH_DELETE, COUNT, NAME_LATCH_CHANNEL, PUT_DONE_MS}, changed}},
+    AT(REGISTER) = {
+        [SNIB__QUERY] = {SNIB__SCRIPT_REGISTER_QUERY, 1, {PUT_NAME}, read_value},
+        [SNIB__OBSERVE] = {SNIB__SCRIPT_REGISTER_QUERY, 1, {PUT_NAME, PUT_TOKEN}, read_value},
+        [SNIB__WRITE] = {SNIB__SCRIPT_REGISTER_WRITE, COUNT, PUT_EXPECTED, PUT_DATA, NAME_REGISTER_CHANNEL,
+                         PUT_DONE_MS}, changed},
+        [SNIB__DELETE] = {SNIB__SCRIPT_REGISTER_DELETE, COUNT, PUT_EXPECTED, NAME_REGISTER_CHANNEL, PUT_DONE_MS},
+                          changed}},
 };
 
 const struct row snib__release_ids_row = {
-    SNIB__SCRIPT_PERMITS_RELEASE,
-    3,
-    {PUT_NAME, NAME_PERMITS, PUT_REQUEST_KEY, PUT_DATA, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS},
-    kept};
+    SNIB__SCRIPT_PERMITS_RELEASE, PERMITS_ONCE, PUT_DATA, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS}, kept};
+/* clang-format on */
