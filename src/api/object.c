@@ -86,16 +86,11 @@ int snib__object_options(struct snib_lock_options *ret, const struct snib_lock_o
 static unsigned cap_of(int kind)
 {
         static const unsigned caps[] = {
-            [SNIB_KIND_LOCK] = SNIB_CAP_LOCK,
-            [SNIB_KIND_FENCED] = SNIB_CAP_FENCED,
-            [SNIB_KIND_FAIR] = SNIB_CAP_FAIR,
-            [SNIB_KIND_SPIN] = SNIB_CAP_LOCK,
-            [SNIB_KIND_ELECTION] = SNIB_CAP_ELECTION,
-            [SNIB_KIND_READ] = SNIB_CAP_RWLOCK,
-            [SNIB_KIND_WRITE] = SNIB_CAP_RWLOCK,
-            [SNIB_KIND_SEMAPHORE] = SNIB_CAP_SEMAPHORE,
-            [SNIB_KIND_PERMITS] = SNIB_CAP_PERMITS,
-            [SNIB_KIND_LATCH] = SNIB_CAP_LATCH,
+            [SNIB_KIND_LOCK] = SNIB_CAP_LOCK,         [SNIB_KIND_FENCED] = SNIB_CAP_FENCED,
+            [SNIB_KIND_FAIR] = SNIB_CAP_FAIR,         [SNIB_KIND_SPIN] = SNIB_CAP_LOCK,
+            [SNIB_KIND_ELECTION] = SNIB_CAP_ELECTION, [SNIB_KIND_READ] = SNIB_CAP_RWLOCK,
+            [SNIB_KIND_WRITE] = SNIB_CAP_RWLOCK,      [SNIB_KIND_SEMAPHORE] = SNIB_CAP_SEMAPHORE,
+            [SNIB_KIND_PERMITS] = SNIB_CAP_PERMITS,   [SNIB_KIND_LATCH] = SNIB_CAP_LATCH,
             [SNIB_KIND_REGISTER] = SNIB_CAP_REGISTER,
         };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Semaphores and latches: numbers that nobody owns.
+ * Semaphores and latches, numbers that nobody owns: what they count, that no more are let in than there are, that
+ * everybody who waits for a latch is woken, and the same calls without waiting. Permits with an id are in permits.c.
  */
 
 #include "kit.h"
