@@ -79,11 +79,13 @@ SNIB_API int64_t snib_multigrant_left_ms(const snib_multigrant *grant);
 SNIB_API snib_grant *snib_multigrant_member(const snib_multigrant *grant, size_t index);
 /* enum snib_loss: the reason of the member's loss that made the whole lost. The others stay held until the release. */
 SNIB_API int snib_multigrant_loss(const snib_multigrant *grant);
-/* As snib_grant_on_loss(). */
+/* As snib_grant_on_loss(): calls `lost(arg, grant, reason)` once if the whole is lost, at once if it is already; a
+ * second call replaces the first, NULL removes it. Answers 0 or an error; never blocks. Thread-safe. */
 typedef void snib_multiloss_callback(void *arg, snib_multigrant *grant, int reason);
 SNIB_API int snib_multigrant_on_loss(snib_multigrant *grant, snib_multiloss_callback *lost, void *arg,
                                      struct snib_error *err);
-/* As snib_grant_loss_fd(). */
+/* As snib_grant_loss_fd(): a descriptor that becomes readable, and stays so, when the whole is lost. Poll it, do not
+ * read it; it is closed with the grant. Never blocks. Thread-safe. */
 SNIB_API int snib_multigrant_loss_fd(snib_multigrant *grant);
 /* Releases every member, also after one failed: 1, or the first error (red: only if so many failed that a majority may
  * still be held; SNIB_ELOST if the whole had been lost). The pointer must not be used again. Blocks at most one

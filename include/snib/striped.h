@@ -33,6 +33,7 @@ SNIB_API int snib_striped_new(snib_client *client, const char *name, size_t segm
                               struct snib_error *err);
 SNIB_API void snib_striped_free(snib_striped *striped);
 
+/* How many segments there are, as given. Never blocks. */
 SNIB_API size_t snib_striped_count(const snib_striped *striped);
 /* The segment of a key. Never blocks. */
 SNIB_API size_t snib_striped_index(const snib_striped *striped, const void *key, size_t key_len);
