@@ -57,10 +57,16 @@ SNIB_API int snib_multilock_new(snib_lock *const *members, size_t count, const s
 SNIB_API void snib_multilock_free(snib_multilock *multilock);
 
 /* As snib_lock_acquire(): 1 all (red: a majority) are held, 0 not in time and none is, negative an error and none is.
- * An error of a member names it. Blocks. */
+ * An error of a member names it. Red: a majority that cannot be reached is asked until the time is up, and then answers
+ * SNIB_EUNREACHABLE or SNIB_EUNKNOWN. What a failed acquire had taken is given back before the answer, if the engines
+ * confirm it within 200 ms (red: node_timeout_ms), else in the background. Blocks. Thread-safe. Errors: as
+ * snib_lock_acquire(). */
 SNIB_API int snib_multilock_acquire(snib_multilock *multilock, int64_t wait_ms, snib_multigrant **ret_grant,
                                     struct snib_error *err);
+/* As snib_multilock_acquire() with wait_ms 0: each member is tried once. */
 SNIB_API int snib_multilock_try(snib_multilock *multilock, snib_multigrant **ret_grant, struct snib_error *err);
+/* As snib_lock_acquire_async(): `acquired(arg, result, grant, err)` runs exactly once if this answers 0, where a
+ * member's client runs its callbacks. The owner is the thread that calls this, of members without an owner key. */
 typedef void snib_multilocked_callback(void *arg, int result, snib_multigrant *grant, const struct snib_error *err);
 SNIB_API int snib_multilock_acquire_async(snib_multilock *multilock, int64_t wait_ms,
                                           snib_multilocked_callback *acquired, void *arg, struct snib_error *err);
@@ -74,6 +80,7 @@ SNIB_API int snib_multilock_force_release(snib_multilock *multilock, struct snib
 SNIB_API int snib_multigrant_valid(const snib_multigrant *grant);
 /* Red: the largest token of the majority. Otherwise 0: use the members'. */
 SNIB_API int64_t snib_multigrant_token(const snib_multigrant *grant);
+/* Milliseconds until the whole would be lost without another renewal; 0 when it is lost. No I/O. Thread-safe. */
 SNIB_API int64_t snib_multigrant_left_ms(const snib_multigrant *grant);
 /* The grant of member number `index` of the array given, NULL if that one is not held (red). The multigrant's. */
 SNIB_API snib_grant *snib_multigrant_member(const snib_multigrant *grant, size_t index);
@@ -91,6 +98,7 @@ SNIB_API int snib_multigrant_loss_fd(snib_multigrant *grant);
  * still be held; SNIB_ELOST if the whole had been lost). The pointer must not be used again. Blocks at most one
  * time-out (red: node_timeout_ms, and not for a minority; the rest in the background). NULL answers SNIB_EINVAL. */
 SNIB_API int snib_multigrant_release(snib_multigrant *grant, struct snib_error *err);
+/* The same without waiting, as snib_grant_release_async(). */
 SNIB_API int snib_multigrant_release_async(snib_multigrant *grant, snib_done_callback *done, void *arg,
                                            struct snib_error *err);
 
