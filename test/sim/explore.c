@@ -2,8 +2,9 @@
 
 /*
  * A small world, exhaustively: two clients with the production core, a server with the model, each thread acquires and
- * releases once, and messages, wake-ups, callers and one fault come in every possible order. Depth-first; a state seen
- * before is not gone into again. Each path is run from the start, so nothing has to be copied or undone.
+ * releases once (a lock, a fair lock, or one of them the write side and the others the read side), and messages,
+ * wake-ups, callers and one fault come in every possible order. Depth-first; a state seen before is not gone into
+ * again. Each path is run from the start, so nothing has to be copied or undone.
  *
  * Not chance and not time: the clock stands still. Only when nothing else can happen does it go to the next timer, and
  * that is allowed after a lost wake-up or a time-out only; otherwise it means that a wake-up was lost (L1).
@@ -23,7 +24,8 @@
 #define LEASE (60 * SNIB__S)
 
 enum stage { BEFORE = 0, ASKED, HAS, GIVING_BACK, AFTER };
-enum message { OP = 1, REPLY, SUBSCRIBE, UNSUBSCRIBE, WATCHING, CHANGED, GRANTED };
+enum message { OP = 1, REPLY, SUBSCRIBE, UNSUBSCRIBE, WATCHING, CHANGED, CHANGED_ALL, GRANTED };
+enum what { LOCK = 0, FAIR, RW };
 enum fault { NO_FAULT = 0, CUT, LOST_HINT, CANCEL, TIME_OUT };
 
 struct letter {
@@ -56,6 +58,7 @@ struct thread {
 };
 
 static struct {
+        enum what what;
         bool queues;
         int holds;
         snib__ns now;
@@ -167,14 +170,15 @@ static struct snib__reply serve(const struct letter *l)
         snib__record_apply(&z.record, &l->op, clock, &reply, &change);
         if (snib__record_check(&z.record))
                 z.broken = snib__record_check(&z.record);
-        for (size_t k = 0; k < change.tells && z.queues; k++)
+        for (size_t k = 0; k < change.tells; k++)
                 for (int i = 0; i < z.holds; i++)
                         if (tells[k].kind == SNIB__TELL_GRANTED && snib__id_equal(&z.thread[i].hold.id, &tells[k].id))
                                 put(&z.party[z.thread[i].client].hints,
                                     (struct letter){.kind = GRANTED, .id = tells[k].id});
-        for (int i = 0; i < CLIENTS && !z.queues && reply.status == SNIB__RELEASED; i++)
+        for (int i = 0; i < CLIENTS && !z.queues && z.what != FAIR && reply.status == SNIB__RELEASED; i++)
                 if (z.party[i].subscribed)
-                        put(&z.party[i].hints, (struct letter){.kind = CHANGED});
+                        put(&z.party[i].hints,
+                            (struct letter){.kind = l->op.kind == SNIB_KIND_WRITE ? CHANGED_ALL : CHANGED});
         return reply;
 }
 
@@ -228,8 +232,8 @@ static void hint(struct party *p)
 
         if (l.kind == GRANTED)
                 snib__core_granted(&p->core, name, &l.id, z.now);
-        else if (p->watches > 0 && l.kind == CHANGED)
-                snib__core_changed(&p->core, name, false, z.now);
+        else if (p->watches > 0 && (l.kind == CHANGED || l.kind == CHANGED_ALL))
+                snib__core_changed(&p->core, name, l.kind == CHANGED_ALL, z.now);
         else if (p->watches > 0)
                 snib__core_watching(&p->core, name, &(struct snib__id){{0}}, z.now);
         pump(p);
@@ -440,15 +444,25 @@ static uint64_t state(void)
         return hash ? hash : 1;
 }
 
+static bool sits(const struct snib__id *id)
+{
+        for (size_t i = 0; i < z.record.held; i++)
+                if (snib__id_equal(id, &z.record.holder[i].seat.id))
+                        return true;
+        return false;
+}
+
 static void check(void)
 {
         for (int i = 0; i < z.holds; i++) {
                 const struct snib__hold *h = &z.thread[i].hold;
 
-                if (atomic_load(&h->valid_until) > z.now &&
-                    (z.record.held != 1 || !snib__id_equal(&h->id, &z.record.holder[0].seat.id)))
+                if (atomic_load(&h->valid_until) > z.now && !sits(&h->id))
                         z.broken = "S2: a client believes, and the server has another";
         }
+        for (size_t i = 1; i < z.record.held; i++)
+                if (z.record.holder[0].kind != SNIB_KIND_READ || z.record.holder[i].kind != SNIB_KIND_READ)
+                        z.broken = "S10: two hold that may not hold together";
 }
 
 static void check_end(void)
@@ -465,13 +479,29 @@ static void check_end(void)
                 z.broken = "S4: something is left on the server";
 }
 
-static void start(bool queues, int holds)
+/* What the world looks like that is explored. */
+struct world {
+        enum what what;
+        bool queues;
+        int holds;
+};
+
+static int kind_of(enum what what, int thread)
 {
-        struct snib__core_config config = {.queues = queues, .watches = !queues, .op_timeout = SNIB__S / 2, .seed = 1};
+        if (what == RW)
+                return thread == 0 ? SNIB_KIND_WRITE : SNIB_KIND_READ;
+        return what == FAIR ? SNIB_KIND_FAIR : SNIB_KIND_LOCK;
+}
+
+static void start(const struct world *w)
+{
+        struct snib__core_config config = {
+            .queues = w->queues, .watches = !w->queues, .op_timeout = SNIB__S / 2, .seed = 1};
 
         memset(&z, 0, sizeof(z));
-        z.queues = queues;
-        z.holds = holds;
+        z.what = w->what;
+        z.queues = w->queues;
+        z.holds = w->holds;
         z.now = 1000 * SNIB__S;
         z.record.queue = z.waiters;
         z.record.queue_room = QUEUE_MAX;
@@ -484,7 +514,7 @@ static void start(bool queues, int holds)
                 z.party[i].linked = true;
                 snib__core_link(&z.party[i].core, true, 0, 0, NULL, z.now);
         }
-        for (int i = 0; i < holds; i++) {
+        for (int i = 0; i < w->holds; i++) {
                 static const char owners[HOLDS][2] = {"a", "b", "c"};
                 struct thread *t = &z.thread[i];
 
@@ -492,6 +522,7 @@ static void start(bool queues, int holds)
                 t->hold.name = name;
                 t->hold.owner = (struct snib__name){owners[i], 1};
                 snprintf(t->hold.id.text, sizeof(t->hold.id.text), ":%d", i);
+                t->hold.kind = kind_of(w->what, i);
                 t->hold.reentrant = true;
                 t->hold.lease = LEASE;
         }
@@ -519,9 +550,9 @@ static bool new_state(uint64_t h)
         }
 }
 
-static void replay(bool queues, int holds, int length, bool show)
+static void replay(const struct world *w, int length, bool show)
 {
-        start(queues, holds);
+        start(w);
         for (int i = 0; i < length && !z.broken; i++) {
                 choices(path[i]);
                 check();
@@ -530,11 +561,11 @@ static void replay(bool queues, int holds, int length, bool show)
         }
 }
 
-static void search(bool queues, int holds, int length)
+static void search(const struct world *w, int length)
 {
         int n;
 
-        replay(queues, holds, length, false);
+        replay(w, length, false);
         n = z.broken ? 0 : choices(-1);
         if (!z.broken && n == 0)
                 check_end();
@@ -545,7 +576,7 @@ static void search(bool queues, int holds, int length)
 
                 if (!quiet)
                         printf("# %s, after:\n", broken);
-                replay(queues, holds, length, !quiet);
+                replay(w, length, !quiet);
                 z.broken = broken;
                 return;
         }
@@ -553,18 +584,18 @@ static void search(bool queues, int holds, int length)
                 return;
         for (int i = 0; i < n && !z.broken; i++) {
                 path[length] = i;
-                search(queues, holds, length + 1);
+                search(w, length + 1);
         }
 }
 
 /* True if nothing is wrong. */
-static bool explore(bool queues, int holds)
+static bool explore(const struct world *w)
 {
         bool good;
 
         memset(seen, 0, sizeof(*seen) << STATES_LOG);
         states = 0;
-        search(queues, holds, 0);
+        search(w, 0);
         good = !z.broken;
         z.broken = NULL;
         return good;
@@ -579,19 +610,23 @@ static bool prepare(void)
 
 int sim_explore(int callers)
 {
+        static const char *const whats[] = {"lock", "fair", "one writes, the others read"};
+        static const struct world worlds[] = {{LOCK, false, 2}, {LOCK, true, 2}, {FAIR, false, 2}, {RW, false, 2},
+                                              {LOCK, false, 3}, {LOCK, true, 3}, {RW, true, 3}};
         int number = 0, bad = 0;
 
         if (!prepare())
                 return SIM_CRASHED;
-        for (int holds = 2; holds <= callers && holds <= HOLDS; holds++) {
-                for (int queues = 0; queues < 2; queues++) {
-                        bool good = explore(queues, holds);
+        for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+                if (worlds[i].holds > callers)
+                        continue;
+                bool good = explore(&worlds[i]);
 
-                        printf("%s %d - 2 clients, %d callers, %s, one fault: %llu states\n", good ? "ok" : "not ok",
-                               ++number, holds, queues ? "queue" : "watches", (unsigned long long)states);
-                        fflush(stdout);
-                        bad += !good;
-                }
+                printf("%s %d - 2 clients, %d callers, %s, %s, one fault: %llu states\n", good ? "ok" : "not ok",
+                       ++number, worlds[i].holds, whats[worlds[i].what], worlds[i].queues ? "queue" : "watches",
+                       (unsigned long long)states);
+                fflush(stdout);
+                bad += !good;
         }
         printf("1..%d\n", number);
         free(seen);
@@ -604,7 +639,7 @@ bool sim_explore_finds(void)
         bool found;
 
         quiet = true;
-        found = prepare() && (!explore(false, 2) || !explore(true, 2));
+        found = prepare() && (!explore(&(struct world){LOCK, false, 2}) || !explore(&(struct world){LOCK, true, 2}));
         quiet = false;
         free(seen);
         seen = NULL;
