@@ -256,7 +256,7 @@ static void requests_are_remembered_while_they_may_be_repeated(void **state)
         pump_close(c);
 }
 
-static void F48_a_full_server_takes_back(void **state)
+static void F48_a_full_server_takes_back_and_renews(void **state)
 {
         struct snib__op took = asked(kit_a, SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, 2), held, op;
 
@@ -276,6 +276,9 @@ static void F48_a_full_server_takes_back(void **state)
         op = asked(kit_a, SNIB__ACQUIRE, SNIB_KIND_PERMITS, 1);
         op.name = held.name;
         is_refused(kit_a, &op, SNIB_EREFUSED);
+        assert_int_equal(pump_do(kit_a, &held).status, SNIB__GRANTED); /* confirmed */
+        held.verb = SNIB__RENEW;
+        assert_int_equal(pump_do(kit_a, &held).status, SNIB__RENEWED);
         took.verb = held.verb = SNIB__RELEASE;
         assert_int_equal(pump_do(kit_a, &took).status, SNIB__RELEASED);
         changes(SNIB__ADD, SNIB_KIND_SEMAPHORE, 2, 5);
@@ -874,7 +877,7 @@ int main(void)
             TEST(F102_repeated_requests_count_once),
             TEST(a_repeated_deletion_leaves_the_next_one),
             TEST(requests_are_remembered_while_they_may_be_repeated),
-            TEST(F48_a_full_server_takes_back),
+            TEST(F48_a_full_server_takes_back_and_renews),
             TEST(F100_numbers_stay_in_their_range),
             TEST(F52_other_keys_are_left_alone),
             TEST(permits_are_redissons_string_and_set),

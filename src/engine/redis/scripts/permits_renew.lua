@@ -39,6 +39,11 @@ end
 if #members == 0 then
   return {0}
 end
+-- After a write, however empty, a script is not refused for lack of memory: a full server renews.
+local may = redis.pcall('ZREM', KEYS[2], '')
+if type(may) == 'table' then
+  return may
+end
 for _, id in ipairs(members) do
   local renewed = redis.pcall('ZADD', KEYS[2], until_ms, id)
   if type(renewed) == 'table' then

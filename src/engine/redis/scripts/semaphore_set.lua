@@ -17,10 +17,15 @@ local kept = redis.pcall('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
 if kept.err then
   return kept
 end
+local set
 if ARGV[2] == '0' then
-  redis.call('SET', KEYS[1], ARGV[1])
+  set = redis.pcall('SET', KEYS[1], ARGV[1])
 else
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
+if set.err then
+  redis.call('DEL', KEYS[2])
+  return set
 end
 redis.pcall('PUBLISH', ARGV[3], ARGV[1])
 return {1, tonumber(ARGV[1])}
