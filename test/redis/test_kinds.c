@@ -6,8 +6,6 @@
  * listener that hears every message. What Java clients leave is written by hand.
  */
 
-#include "pump.h"
-#include "redis_server.h"
 #include <inttypes.h>
 #include <setjmp.h>
 #include <snib/error.h>
@@ -18,87 +16,18 @@
 
 #include <cmocka.h>
 
+#include "kit.h"
+
 #define JAVA1 "b2a3c0de-1111-4222-8333-444455556666:42"
 #define JAVA2 "b2a3c0de-1111-4222-8333-444455556666:43"
 
-static struct redis_server *server;
-static struct pump *a, *b;
-static redisContext *ear; /* subscribed to everything */
-
-static int start(void **state)
-{
-        (void)state;
-        server = redis_server_start(&(struct redis_server_options){.tcp = true});
-        return 0;
-}
-
-static int stop(void **state)
-{
-        (void)state;
-        redis_server_free(server);
-        return 0;
-}
-
-static int open_both(void **state)
-{
-        redisReply *r = NULL;
-
-        (void)state;
-        freeReplyObject(redis_server_do(server, "CONFIG SET maxmemory 0"));
-        freeReplyObject(redis_server_do(server, "FLUSHALL"));
-        a = pump_connect(redis_server_url(server), 1);
-        b = pump_connect(redis_server_unix_url(server), 2);
-        ear = redisConnectWithTimeout("127.0.0.1", redis_server_port(server), (struct timeval){.tv_sec = 20});
-        assert_non_null(ear);
-        redisSetTimeout(ear, (struct timeval){.tv_sec = 20});
-        r = redisCommand(ear, "PSUBSCRIBE *");
-        assert_non_null(r);
-        freeReplyObject(r);
-        return 0;
-}
-
-static int close_both(void **state)
-{
-        (void)state;
-        redisFree(ear);
-        pump_close(a);
-        pump_close(b);
-        return 0;
-}
-
 /* ---- short hands */
-
-__attribute__((format(printf, 1, 2))) static void admin(const char *format, ...)
-{
-        char line[512];
-        va_list list;
-
-        va_start(list, format);
-        vsnprintf(line, sizeof(line), format, list);
-        va_end(list);
-        redisReply *r = redis_server_do(server, line);
-        assert_non_null(r);
-        if (r->type == REDIS_REPLY_ERROR)
-                fail_msg("%s: %s", line, r->str);
-        freeReplyObject(r);
-}
-
-__attribute__((format(printf, 1, 2))) static long long number(const char *format, ...)
-{
-        char line[512];
-        va_list list;
-
-        va_start(list, format);
-        vsnprintf(line, sizeof(line), format, list);
-        va_end(list);
-        return redis_server_int(server, line);
-}
 
 /* The elements of the answer, joined by single spaces. */
 static void answer_is(const char *expected, const char *command)
 {
         char text[2048] = "";
-        redisReply *r = redis_server_do(server, command);
+        redisReply *r = redis_server_do(kit_server, command);
 
         assert_non_null(r);
         assert_int_equal(r->type, REDIS_REPLY_ARRAY);
@@ -106,30 +35,6 @@ static void answer_is(const char *expected, const char *command)
                 snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "", r->element[i]->str);
         freeReplyObject(r);
         assert_string_equal(text, expected);
-}
-
-/* The next message anybody published. */
-static void heard(const char *channel, const char *payload)
-{
-        redisReply *r = NULL;
-
-        assert_int_equal(redisGetReply(ear, (void **)&r), REDIS_OK);
-        assert_int_equal(r->elements, 4);
-        assert_string_equal(r->element[2]->str, channel);
-        assert_string_equal(r->element[3]->str, payload);
-        freeReplyObject(r);
-}
-
-static void heard_nothing(void)
-{
-        admin("PUBLISH mark mark");
-        heard("mark", "mark");
-}
-
-static void near(long long value, long long expected, long long below)
-{
-        if (value > expected || value < expected - below)
-                fail_msg("%lld is not in [%lld, %lld]", value, expected - below, expected);
 }
 
 static struct snib__op asked(struct pump *p, enum snib__verb verb, int kind, const struct snib__id *id)
@@ -189,7 +94,7 @@ static void turn_message(const struct snib__id *id)
         char channel[128];
 
         snprintf(channel, sizeof(channel), "redisson_lock__channel:{x}:%s", id->text);
-        heard(channel, "0");
+        kit_heard(channel, "0");
 }
 
 static void queue_is(const char *first, const char *second)
@@ -198,68 +103,59 @@ static void queue_is(const char *first, const char *second)
 
         snprintf(text, sizeof(text), "%s%s%s", first, second ? " " : "", second ? second : "");
         answer_is(text, "LRANGE redisson_lock_queue:{x} 0 -1");
-        assert_int_equal(number("ZCARD redisson_lock_timeout:{x}"), number("LLEN redisson_lock_queue:{x}"));
+        assert_int_equal(kit_number("ZCARD redisson_lock_timeout:{x}"), kit_number("LLEN redisson_lock_queue:{x}"));
 }
 
-static long long now_ms(void)
-{
-        redisReply *r = redis_server_do(server, "TIME");
-        long long ms = strtoll(r->element[0]->str, NULL, 10) * 1000 + strtoll(r->element[1]->str, NULL, 10) / 1000;
-
-        freeReplyObject(r);
-        return ms;
-}
-
-#define TURN(id) number("ZSCORE redisson_lock_timeout:{x} %s", (id).text)
+#define TURN(id) kit_number("ZSCORE redisson_lock_timeout:{x} %s", (id).text)
 
 /* ---- fair */
 
 static void fair_waiters_stand_in_redissons_queue(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first, second;
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), first, second;
         struct snib__reply r;
 
         (void)state;
-        first = queued(b, 1);
-        near(TURN(first), now_ms() + 30000 + 300000, 1000);
-        near(number("ZSCORE snib_waiting:{x} %s", first.text), now_ms() + 5000, 1000);
-        second = queued(a, 2);
+        first = queued(kit_b, 1);
+        kit_near(TURN(first), kit_now_ms() + 30000 + 300000, 1000);
+        kit_near(kit_number("ZSCORE snib_waiting:{x} %s", first.text), kit_now_ms() + 5000, 1000);
+        second = queued(kit_a, 2);
         assert_int_equal(TURN(second), TURN(first) + 300000);
         queue_is(first.text, second.text);
-        assert_int_equal(number("PTTL redisson_lock_queue:{x}"), -1);
-        assert_int_equal(number("PTTL redisson_lock_timeout:{x}"), -1);
-        assert_true(number("PTTL snib_waiting:{x}") > 86400000);
-        assert_int_equal(number("HGET x %s", holder.text), 1);
-        near(number("PTTL x"), 30000, 1000);
+        assert_int_equal(kit_number("PTTL redisson_lock_queue:{x}"), -1);
+        assert_int_equal(kit_number("PTTL redisson_lock_timeout:{x}"), -1);
+        assert_true(kit_number("PTTL snib_waiting:{x}") > 86400000);
+        assert_int_equal(kit_number("HGET x %s", holder.text), 1);
+        kit_near(kit_number("PTTL x"), 30000, 1000);
         /* Asking again keeps the place, and is no second one. */
-        r = with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first);
+        r = with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first);
         assert_int_equal(r.position, 1);
         assert_int_equal(r.waiters, 2);
         assert_true(r.held && r.left_ms > 29000);
         assert_string_equal(r.holder.id.text, holder.text);
         queue_is(first.text, second.text);
-        r = with(b, SNIB__QUERY, SNIB_KIND_FAIR, NULL);
+        r = with(kit_b, SNIB__QUERY, SNIB_KIND_FAIR, NULL);
         assert_int_equal(r.waiters, 2);
         assert_false(r.waiters_at_least);
-        assert_int_equal(with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL).kind, SNIB_KIND_FAIR);
-        heard_nothing();
+        assert_int_equal(with(kit_b, SNIB__QUERY, SNIB_KIND_ANY, NULL).kind, SNIB_KIND_FAIR);
+        kit_heard_nothing();
 }
 
 static void fair_one_try_leaves_nothing(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), waiter, id = pump_id(b);
-        struct snib__op op = asked(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), waiter, id = pump_id(kit_b);
+        struct snib__op op = asked(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id);
         struct snib__reply r;
 
         (void)state;
         op.enqueue = false;
-        r = pump_do(b, &op);
+        r = pump_do(kit_b, &op);
         assert_int_equal(r.status, SNIB__BUSY);
         assert_int_equal(r.position, 0);
-        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
-        waiter = queued(a, 1);
-        released(a, SNIB_KIND_FAIR, &holder);
-        r = pump_do(b, &op); /* free, but there is one before us */
+        assert_int_equal(kit_number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
+        waiter = queued(kit_a, 1);
+        released(kit_a, SNIB_KIND_FAIR, &holder);
+        r = pump_do(kit_b, &op); /* free, but there is one before us */
         assert_int_equal(r.status, SNIB__BUSY);
         assert_false(r.held);
         assert_int_equal(r.left_ms, -1);
@@ -269,39 +165,40 @@ static void fair_one_try_leaves_nothing(void **state)
 
 static void F92_release_tells_the_head_and_nobody_else(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), first = queued(kit_b, 1), second = queued(kit_a, 2);
         struct snib__topic topic = {{"x", 1}, SNIB_KIND_FAIR, first}, other = {{"x", 1}, SNIB_KIND_FAIR, second};
         struct pump_note n;
         long long turn;
 
         (void)state;
-        b->engine->ops->watch(b->engine, &topic, pump_now());
-        n = pump_wait(b, SNIB__NOTE_WATCHING);
+        kit_b->engine->ops->watch(kit_b->engine, &topic, pump_now());
+        n = pump_wait(kit_b, SNIB__NOTE_WATCHING);
         assert_string_equal(n.note.id.text, first.text);
         assert_string_equal(n.name, "x");
-        a->engine->ops->watch(a->engine, &other, pump_now());
-        (void)pump_wait(a, SNIB__NOTE_WATCHING);
-        released(a, SNIB_KIND_FAIR, &holder);
+        kit_a->engine->ops->watch(kit_a->engine, &other, pump_now());
+        (void)pump_wait(kit_a, SNIB__NOTE_WATCHING);
+        released(kit_a, SNIB_KIND_FAIR, &holder);
         turn_message(&first);
-        n = pump_wait(b, SNIB__NOTE_GRANTED);
+        n = pump_wait(kit_b, SNIB__NOTE_GRANTED);
         assert_string_equal(n.note.id.text, first.text);
         assert_string_equal(n.name, "x");
-        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2); /* free, but not its turn */
+        assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2); /* free, but not its turn */
         turn_message(&first); /* which reminds whose turn it is */
-        assert_false(pump_try(a, SNIB__NOTE_GRANTED, 0, &n));
+        assert_false(pump_try(kit_a, SNIB__NOTE_GRANTED, 0, &n));
         turn = TURN(second);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).status, SNIB__GRANTED);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).status, SNIB__GRANTED);
         queue_is(second.text, NULL);
         assert_int_equal(TURN(second), turn - 300000); /* as Redisson: the turn before it is over */
-        heard_nothing();
-        b->engine->ops->unwatch(b->engine, &topic, pump_now());
-        released(b, SNIB_KIND_FAIR, &first);
+        kit_heard_nothing();
+        kit_b->engine->ops->unwatch(kit_b->engine, &topic, pump_now());
+        released(kit_b, SNIB_KIND_FAIR, &first);
         turn_message(&second);
-        assert_string_equal(pump_wait(a, SNIB__NOTE_GRANTED).note.id.text, second.text);
-        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).status, SNIB__GRANTED);
-        released(a, SNIB_KIND_FAIR, &second);
-        heard_nothing();
-        assert_int_equal(number("DBSIZE") - number("EXISTS snib_client:{%s} snib_client:{%s}", a->uuid, b->uuid), 0);
+        assert_string_equal(pump_wait(kit_a, SNIB__NOTE_GRANTED).note.id.text, second.text);
+        assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).status, SNIB__GRANTED);
+        released(kit_a, SNIB_KIND_FAIR, &second);
+        kit_heard_nothing();
+        assert_int_equal(
+            kit_number("DBSIZE") - kit_number("EXISTS snib_client:{%s} snib_client:{%s}", kit_a->uuid, kit_b->uuid), 0);
 }
 
 static void F88_fifty_waiters_are_served_in_order(void **state)
@@ -309,92 +206,94 @@ static void F88_fifty_waiters_are_served_in_order(void **state)
         struct snib__id id[51];
 
         (void)state;
-        id[0] = granted(a, SNIB_KIND_FAIR);
+        id[0] = granted(kit_a, SNIB_KIND_FAIR);
         for (int i = 1; i <= 50; i++)
-                id[i] = queued(i % 2 ? b : a, i);
+                id[i] = queued(i % 2 ? kit_b : kit_a, i);
         for (int i = 0; i < 50; i++) {
                 struct snib__id latest = id[50];
-                released(i % 2 ? b : a, SNIB_KIND_FAIR, &id[i]);
+                released(i % 2 ? kit_b : kit_a, SNIB_KIND_FAIR, &id[i]);
                 if (i < 49) /* whoever asks out of turn stays where it is */
-                        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &latest).position, 50 - i);
-                assert_int_equal(with((i + 1) % 2 ? b : a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id[i + 1]).status,
+                        assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &latest).position, 50 - i);
+                assert_int_equal(with((i + 1) % 2 ? kit_b : kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id[i + 1]).status,
                                  SNIB__GRANTED);
         }
-        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
+        assert_int_equal(kit_number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
 }
 
 static void F92_whoever_gives_up_passes_its_turn_on(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(b, 2),
-                        third = queued(a, 3);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), first = queued(kit_b, 1), second = queued(kit_b, 2),
+                        third = queued(kit_a, 3);
         long long turn = TURN(third);
 
         (void)state;
-        released(b, SNIB_KIND_FAIR, &second); /* from the middle, while it is held: nobody has to know */
-        heard_nothing();
+        released(kit_b, SNIB_KIND_FAIR, &second); /* from the middle, while it is held: nobody has to know */
+        kit_heard_nothing();
         queue_is(first.text, third.text);
         assert_int_equal(TURN(third), turn - 300000);
-        released(a, SNIB_KIND_FAIR, &holder);
+        released(kit_a, SNIB_KIND_FAIR, &holder);
         turn_message(&first);
-        released(b, SNIB_KIND_FAIR, &first);
+        released(kit_b, SNIB_KIND_FAIR, &first);
         turn_message(&third);
-        assert_int_equal(with(b, SNIB__RELEASE, SNIB_KIND_FAIR, &first).status, SNIB__GONE);
+        assert_int_equal(with(kit_b, SNIB__RELEASE, SNIB_KIND_FAIR, &first).status, SNIB__GONE);
         turn_message(&third);
-        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &third).status, SNIB__GRANTED);
-        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
+        assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &third).status, SNIB__GRANTED);
+        assert_int_equal(kit_number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
 }
 
 static void F89_our_dead_are_skipped_wherever_they_stand(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2),
-                        third = queued(b, 3), last = queued(a, 4);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), first = queued(kit_b, 1), second = queued(kit_a, 2),
+                        third = queued(kit_b, 3), last = queued(kit_a, 4);
         long long turn = TURN(last);
 
         (void)state;
-        released(a, SNIB_KIND_FAIR, &holder);
+        released(kit_a, SNIB_KIND_FAIR, &holder);
         turn_message(&first);
-        admin("ZADD snib_waiting:{x} 1 %s 1 %s", first.text, third.text); /* unheard for too long */
-        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &last).position, 2);
+        kit_do("ZADD snib_waiting:{x} 1 %s 1 %s", first.text, third.text); /* unheard for too long */
+        assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &last).position, 2);
         turn_message(&second);
         queue_is(second.text, last.text);
         assert_int_equal(TURN(last), turn - 600000);
-        assert_int_equal(number("ZCARD snib_waiting:{x}"), 2);
-        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).status, SNIB__GRANTED);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 2); /* it lived: at the end again */
+        assert_int_equal(kit_number("ZCARD snib_waiting:{x}"), 2);
+        assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).status, SNIB__GRANTED);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position,
+                         2); /* it lived: at the end again */
 }
 
 static void F89_release_and_force_skip_the_dead(void **state)
 {
         (void)state;
         for (int verb = SNIB__RELEASE; verb <= SNIB__FORCE; verb += SNIB__FORCE - SNIB__RELEASE) {
-                struct snib__id holder = granted(a, SNIB_KIND_FAIR), dead = queued(b, 1), second = queued(a, 2);
+                struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), dead = queued(kit_b, 1),
+                                second = queued(kit_a, 2);
 
-                admin("ZADD snib_waiting:{x} 1 %s", dead.text);
-                assert_true(with(a, (enum snib__verb)verb, SNIB_KIND_FAIR, &holder).status ==
+                kit_do("ZADD snib_waiting:{x} 1 %s", dead.text);
+                assert_true(with(kit_a, (enum snib__verb)verb, SNIB_KIND_FAIR, &holder).status ==
                             (verb == SNIB__FORCE ? SNIB__INFO : SNIB__RELEASED));
                 turn_message(&second);
                 queue_is(second.text, NULL);
-                admin("FLUSHALL");
+                kit_do("FLUSHALL");
         }
 }
 
 static void F90_java_waiters_are_purged_by_redissons_rule(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), ours;
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), ours;
 
         (void)state;
-        admin("RPUSH redisson_lock_queue:{x} " JAVA1);
-        admin("ZADD redisson_lock_timeout:{x} %lld " JAVA1, now_ms() + 60000);
-        ours = queued(b, 2);
-        near(TURN(ours), now_ms() + 60000 + 300000, 1000); /* chained behind the Java waiter's */
-        released(a, SNIB_KIND_FAIR, &holder);
-        heard("redisson_lock__channel:{x}:" JAVA1, "0");
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &ours).position, 2); /* it has time to come */
-        heard("redisson_lock__channel:{x}:" JAVA1, "0");
-        admin("ZADD redisson_lock_timeout:{x} %lld " JAVA1, now_ms() - 1);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &ours).status, SNIB__GRANTED);
-        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
-        heard_nothing();
+        kit_do("RPUSH redisson_lock_queue:{x} " JAVA1);
+        kit_do("ZADD redisson_lock_timeout:{x} %lld " JAVA1, kit_now_ms() + 60000);
+        ours = queued(kit_b, 2);
+        kit_near(TURN(ours), kit_now_ms() + 60000 + 300000, 1000); /* chained behind the Java waiter's */
+        released(kit_a, SNIB_KIND_FAIR, &holder);
+        kit_heard("redisson_lock__channel:{x}:" JAVA1, "0");
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &ours).position, 2); /* it has time to come */
+        kit_heard("redisson_lock__channel:{x}:" JAVA1, "0");
+        kit_do("ZADD redisson_lock_timeout:{x} %lld " JAVA1, kit_now_ms() - 1);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &ours).status, SNIB__GRANTED);
+        assert_int_equal(kit_number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x} snib_waiting:{x}"), 0);
+        kit_heard_nothing();
 }
 
 static void F91_a_head_without_a_turn_is_repaired(void **state)
@@ -403,9 +302,9 @@ static void F91_a_head_without_a_turn_is_repaired(void **state)
 
         (void)state;
         /* What eviction, or an old client, leaves; Redisson 4.7 would wait for ever. Twice in the list besides. */
-        admin("RPUSH redisson_lock_queue:{x} " JAVA1 " " JAVA2 " " JAVA1);
-        ours = granted(a, SNIB_KIND_FAIR);
-        assert_int_equal(number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x}"), 0);
+        kit_do("RPUSH redisson_lock_queue:{x} " JAVA1 " " JAVA2 " " JAVA1);
+        ours = granted(kit_a, SNIB_KIND_FAIR);
+        assert_int_equal(kit_number("EXISTS redisson_lock_queue:{x} redisson_lock_timeout:{x}"), 0);
         (void)ours;
 }
 
@@ -413,44 +312,44 @@ static void F91_parts_of_the_queue_that_are_lost_come_back(void **state)
 {
         static const char *const lost[] = {"redisson_lock_timeout:{x}", "snib_waiting:{x}",
                                            "redisson_lock_timeout:{x} snib_waiting:{x}", "redisson_lock_queue:{x}"};
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), first = queued(kit_b, 1), second = queued(kit_a, 2);
 
         (void)state;
         for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
-                admin("DEL %s", lost[i]);
-                assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
-                assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2);
+                kit_do("DEL %s", lost[i]);
+                assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
+                assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2);
                 queue_is(first.text, second.text);
-                assert_int_equal(number("ZCARD snib_waiting:{x}"), 2);
+                assert_int_equal(kit_number("ZCARD snib_waiting:{x}"), 2);
         }
-        released(a, SNIB_KIND_FAIR, &holder);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).status, SNIB__GRANTED);
+        released(kit_a, SNIB_KIND_FAIR, &holder);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).status, SNIB__GRANTED);
 }
 
 static void F91_javas_changes_of_turns_cost_no_place(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), first = queued(kit_b, 1), second = queued(kit_a, 2);
 
         (void)state;
-        admin("ZINCRBY redisson_lock_timeout:{x} -900000 %s", first.text);
-        admin("ZINCRBY redisson_lock_timeout:{x} -900000 %s", second.text);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
-        assert_int_equal(with(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2);
-        near(TURN(first), now_ms() + 300000, 1000);
-        near(TURN(second), now_ms() + 600000, 1000); /* room for one more who takes its turn before */
+        kit_do("ZINCRBY redisson_lock_timeout:{x} -900000 %s", first.text);
+        kit_do("ZINCRBY redisson_lock_timeout:{x} -900000 %s", second.text);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
+        assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &second).position, 2);
+        kit_near(TURN(first), kit_now_ms() + 300000, 1000);
+        kit_near(TURN(second), kit_now_ms() + 600000, 1000); /* room for one more who takes its turn before */
         queue_is(first.text, second.text);
         /* Purged by a Java client all the same: it asks again, at the end. */
-        admin("LPOP redisson_lock_queue:{x}");
-        admin("ZREM redisson_lock_timeout:{x} %s", first.text);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 2);
+        kit_do("LPOP redisson_lock_queue:{x}");
+        kit_do("ZREM redisson_lock_timeout:{x} %s", first.text);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 2);
         queue_is(second.text, first.text);
         (void)holder;
 }
 
 static void fair_force_keeps_the_queue(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1);
-        struct snib__reply r = with(b, SNIB__FORCE, SNIB_KIND_FAIR, NULL);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), first = queued(kit_b, 1);
+        struct snib__reply r = with(kit_b, SNIB__FORCE, SNIB_KIND_FAIR, NULL);
 
         (void)state;
         assert_int_equal(r.status, SNIB__INFO);
@@ -459,34 +358,34 @@ static void fair_force_keeps_the_queue(void **state)
         assert_string_equal(r.holder.who.host, "host1");
         turn_message(&first);
         queue_is(first.text, NULL);
-        assert_false(with(b, SNIB__FORCE, SNIB_KIND_FAIR, NULL).held);
-        assert_int_equal(with(a, SNIB__RENEW, SNIB_KIND_FAIR, &holder).status, SNIB__GONE);
-        assert_int_equal(with(a, SNIB__RELEASE, SNIB_KIND_FAIR, &holder).status, SNIB__GONE);
+        assert_false(with(kit_b, SNIB__FORCE, SNIB_KIND_FAIR, NULL).held);
+        assert_int_equal(with(kit_a, SNIB__RENEW, SNIB_KIND_FAIR, &holder).status, SNIB__GONE);
+        assert_int_equal(with(kit_a, SNIB__RELEASE, SNIB_KIND_FAIR, &holder).status, SNIB__GONE);
 }
 
 static void F79_a_late_reentry_of_a_fair_lock_begins_nothing(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR);
-        struct snib__op op = asked(a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &holder);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR);
+        struct snib__op op = asked(kit_a, SNIB__ACQUIRE, SNIB_KIND_FAIR, &holder);
 
         (void)state;
         op.token = 1700000000000001;
-        assert_int_equal(pump_do(a, &op).token, op.token);
-        admin("DEL x");
-        assert_int_equal(pump_do(a, &op).status, SNIB__GONE);
-        assert_int_equal(number("EXISTS x redisson_lock_queue:{x}"), 0);
+        assert_int_equal(pump_do(kit_a, &op).token, op.token);
+        kit_do("DEL x");
+        assert_int_equal(pump_do(kit_a, &op).status, SNIB__GONE);
+        assert_int_equal(kit_number("EXISTS x redisson_lock_queue:{x}"), 0);
 }
 
 static void fair_queues_are_bounded(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), id = pump_id(b);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), id = pump_id(kit_b);
 
         (void)state;
-        freeReplyObject(redis_server_do(server, "EVAL %s 0",
+        freeReplyObject(redis_server_do(kit_server, "EVAL %s 0",
                                         "for i = 1, 1024 do redis.call('RPUSH', 'redisson_lock_queue:{x}', 'j:' .. i) "
                                         "redis.call('ZADD', 'redisson_lock_timeout:{x}', 9e12, 'j:' .. i) end"));
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id).position, 0);
-        assert_int_equal(number("LLEN redisson_lock_queue:{x}"), 1024);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &id).position, 0);
+        assert_int_equal(kit_number("LLEN redisson_lock_queue:{x}"), 1024);
         (void)holder;
 }
 
@@ -496,98 +395,99 @@ static void fair_queues_are_bounded(void **state)
 
 static void a_reader_writes_redissons_hash_and_key(void **state)
 {
-        struct snib__id first = granted(a, SNIB_KIND_READ), second = pump_id(b);
+        struct snib__id first = granted(kit_a, SNIB_KIND_READ), second = pump_id(kit_b);
         char text[256];
 
         (void)state;
         snprintf(text, sizeof(text), "mode read %s 1", first.text);
         answer_is(text, "HGETALL x");
-        assert_int_equal(number("GET " HOLD_KEY, first.text), 1);
-        near(number("PTTL " HOLD_KEY, first.text), 30000, 1000);
-        near(number("PTTL x"), 30000, 1000);
+        assert_int_equal(kit_number("GET " HOLD_KEY, first.text), 1);
+        kit_near(kit_number("PTTL " HOLD_KEY, first.text), 30000, 1000);
+        kit_near(kit_number("PTTL x"), 30000, 1000);
         /* A shorter one beside it, and its renewals, shorten nothing. */
-        assert_int_equal(leased(b, SNIB__ACQUIRE, SNIB_KIND_READ, &second, 5000).status, SNIB__GRANTED);
-        near(number("PTTL " HOLD_KEY, second.text), 5000, 1000);
-        near(number("PTTL x"), 30000, 1000);
-        assert_int_equal(leased(b, SNIB__RENEW, SNIB_KIND_READ, &second, 6000).status, SNIB__RENEWED);
-        near(number("PTTL " HOLD_KEY, second.text), 6000, 900);
-        near(number("PTTL " HOLD_KEY, first.text), 30000, 1000);
-        near(number("PTTL x"), 30000, 1000);
-        assert_int_equal(leased(b, SNIB__RENEW, SNIB_KIND_READ, &second, 90000).status, SNIB__RENEWED);
-        near(number("PTTL x"), 90000, 1000);
+        assert_int_equal(leased(kit_b, SNIB__ACQUIRE, SNIB_KIND_READ, &second, 5000).status, SNIB__GRANTED);
+        kit_near(kit_number("PTTL " HOLD_KEY, second.text), 5000, 1000);
+        kit_near(kit_number("PTTL x"), 30000, 1000);
+        assert_int_equal(leased(kit_b, SNIB__RENEW, SNIB_KIND_READ, &second, 6000).status, SNIB__RENEWED);
+        kit_near(kit_number("PTTL " HOLD_KEY, second.text), 6000, 900);
+        kit_near(kit_number("PTTL " HOLD_KEY, first.text), 30000, 1000);
+        kit_near(kit_number("PTTL x"), 30000, 1000);
+        assert_int_equal(leased(kit_b, SNIB__RENEW, SNIB_KIND_READ, &second, 90000).status, SNIB__RENEWED);
+        kit_near(kit_number("PTTL x"), 90000, 1000);
         /* When the longest goes, the lock lasts as long as those that are left. */
-        released(b, SNIB_KIND_READ, &second);
-        near(number("PTTL x"), 30000, 2000);
-        assert_int_equal(number("EXISTS " HOLD_KEY, second.text), 0);
-        heard_nothing();
-        released(a, SNIB_KIND_READ, &first);
-        heard("redisson_rwlock:{x}", "0");
-        assert_int_equal(number("EXISTS x " HOLD_KEY, first.text), 0);
-        assert_int_equal(with(a, SNIB__RELEASE, SNIB_KIND_READ, &first).status, SNIB__GONE);
-        heard_nothing();
+        released(kit_b, SNIB_KIND_READ, &second);
+        kit_near(kit_number("PTTL x"), 30000, 2000);
+        assert_int_equal(kit_number("EXISTS " HOLD_KEY, second.text), 0);
+        kit_heard_nothing();
+        released(kit_a, SNIB_KIND_READ, &first);
+        kit_heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(kit_number("EXISTS x " HOLD_KEY, first.text), 0);
+        assert_int_equal(with(kit_a, SNIB__RELEASE, SNIB_KIND_READ, &first).status, SNIB__GONE);
+        kit_heard_nothing();
 }
 
 static void a_writer_writes_redissons_hash(void **state)
 {
-        struct snib__id writer = granted(a, SNIB_KIND_WRITE), other = pump_id(b);
+        struct snib__id writer = granted(kit_a, SNIB_KIND_WRITE), other = pump_id(kit_b);
         char text[256];
         struct snib__reply r;
 
         (void)state;
         snprintf(text, sizeof(text), "mode write %s:write 1", writer.text);
         answer_is(text, "HGETALL x");
-        near(number("PTTL x"), 30000, 1000);
+        kit_near(kit_number("PTTL x"), 30000, 1000);
         for (int kind = SNIB_KIND_READ; kind <= SNIB_KIND_WRITE; kind++) {
-                r = with(b, SNIB__ACQUIRE, kind, &other);
+                r = with(kit_b, SNIB__ACQUIRE, kind, &other);
                 assert_int_equal(r.status, SNIB__BUSY);
                 assert_string_equal(r.holder.id.text, writer.text);
                 assert_true(r.held && r.left_ms > 29000);
-                assert_int_equal(with(b, SNIB__RELEASE, kind, &other).status, SNIB__GONE);
-                assert_int_equal(with(b, SNIB__RENEW, kind, &other).status, SNIB__GONE);
+                assert_int_equal(with(kit_b, SNIB__RELEASE, kind, &other).status, SNIB__GONE);
+                assert_int_equal(with(kit_b, SNIB__RENEW, kind, &other).status, SNIB__GONE);
         }
-        assert_int_equal(leased(a, SNIB__RENEW, SNIB_KIND_WRITE, &writer, 60000).status, SNIB__RENEWED);
-        near(number("PTTL x"), 60000, 1000);
+        assert_int_equal(leased(kit_a, SNIB__RENEW, SNIB_KIND_WRITE, &writer, 60000).status, SNIB__RENEWED);
+        kit_near(kit_number("PTTL x"), 60000, 1000);
         answer_is(text, "HGETALL x");
-        released(a, SNIB_KIND_WRITE, &writer);
-        heard("redisson_rwlock:{x}", "1");
-        assert_int_equal(number("EXISTS x"), 0);
+        released(kit_a, SNIB_KIND_WRITE, &writer);
+        kit_heard("redisson_rwlock:{x}", "1");
+        assert_int_equal(kit_number("EXISTS x"), 0);
 }
 
 static void acquires_of_sides_are_counted_once(void **state)
 {
         (void)state;
         for (int kind = SNIB_KIND_READ; kind <= SNIB_KIND_WRITE; kind++) {
-                struct snib__id id = granted(a, kind);
-                struct snib__op op = asked(a, SNIB__ACQUIRE, kind, &id);
+                struct snib__id id = granted(kit_a, kind);
+                struct snib__op op = asked(kit_a, SNIB__ACQUIRE, kind, &id);
 
-                assert_int_equal(leased(a, SNIB__ACQUIRE, kind, &id, 60000).status, SNIB__GRANTED);
-                assert_int_equal(number("HLEN x"), 2);
-                near(number("PTTL x"), 60000, 1000);
+                assert_int_equal(leased(kit_a, SNIB__ACQUIRE, kind, &id, 60000).status, SNIB__GRANTED);
+                assert_int_equal(kit_number("HLEN x"), 2);
+                kit_near(kit_number("PTTL x"), 60000, 1000);
                 op.token = 1700000000000001;
-                assert_int_equal(pump_do(a, &op).token, op.token);
-                released(a, kind, &id);
-                assert_int_equal(pump_do(a, &op).status, SNIB__GONE);
-                assert_int_equal(number("EXISTS x " HOLD_KEY, id.text), 0);
+                assert_int_equal(pump_do(kit_a, &op).token, op.token);
+                released(kit_a, kind, &id);
+                assert_int_equal(pump_do(kit_a, &op).status, SNIB__GONE);
+                assert_int_equal(kit_number("EXISTS x " HOLD_KEY, id.text), 0);
         }
 }
 
 static void readers_keep_a_writer_out(void **state)
 {
-        struct snib__id first = granted(a, SNIB_KIND_READ), second = granted(b, SNIB_KIND_READ), writer = pump_id(b);
-        struct snib__reply r = with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer);
+        struct snib__id first = granted(kit_a, SNIB_KIND_READ), second = granted(kit_b, SNIB_KIND_READ),
+                        writer = pump_id(kit_b);
+        struct snib__reply r = with(kit_b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer);
 
         (void)state;
         assert_int_equal(r.status, SNIB__BUSY);
         assert_true(r.held && r.left_ms > 29000);
-        r = with(b, SNIB__QUERY, SNIB_KIND_WRITE, NULL);
+        r = with(kit_b, SNIB__QUERY, SNIB_KIND_WRITE, NULL);
         assert_int_equal(r.kind, SNIB_KIND_READ);
         assert_int_equal(r.holders, 2);
-        released(a, SNIB_KIND_READ, &first);
-        heard_nothing();
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
-        released(b, SNIB_KIND_READ, &second);
-        heard("redisson_rwlock:{x}", "0");
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__GRANTED);
+        released(kit_a, SNIB_KIND_READ, &first);
+        kit_heard_nothing();
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
+        released(kit_b, SNIB_KIND_READ, &second);
+        kit_heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__GRANTED);
 }
 
 static struct snib__id read_under(struct pump *p, const struct snib__id *writer, int64_t lease,
@@ -604,127 +504,132 @@ static struct snib__id read_under(struct pump *p, const struct snib__id *writer,
 
 static void F93_a_downgrade_lets_readers_in_and_no_writer(void **state)
 {
-        struct snib__id writer = granted(a, SNIB_KIND_WRITE), reader, other = pump_id(b);
+        struct snib__id writer = granted(kit_a, SNIB_KIND_WRITE), reader, other = pump_id(kit_b);
         char text[256];
 
         (void)state;
-        (void)read_under(b, &other, 30000, SNIB__BUSY); /* under what it does not have */
-        reader = read_under(a, &writer, 10000, SNIB__GRANTED);
-        assert_int_equal(number("HLEN x"), 3);
-        near(number("PTTL x"), 30000, 1000);
-        assert_int_equal(with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL).kind, SNIB_KIND_WRITE);
-        assert_int_equal(with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL).holders, 2);
-        released(a, SNIB_KIND_WRITE, &writer);
-        heard("redisson_rwlock:{x}", "1");
+        (void)read_under(kit_b, &other, 30000, SNIB__BUSY); /* under what it does not have */
+        reader = read_under(kit_a, &writer, 10000, SNIB__GRANTED);
+        assert_int_equal(kit_number("HLEN x"), 3);
+        kit_near(kit_number("PTTL x"), 30000, 1000);
+        assert_int_equal(with(kit_b, SNIB__QUERY, SNIB_KIND_ANY, NULL).kind, SNIB_KIND_WRITE);
+        assert_int_equal(with(kit_b, SNIB__QUERY, SNIB_KIND_ANY, NULL).holders, 2);
+        released(kit_a, SNIB_KIND_WRITE, &writer);
+        kit_heard("redisson_rwlock:{x}", "1");
         snprintf(text, sizeof(text), "mode read %s 1", reader.text);
         answer_is(text, "HGETALL x");
-        near(number("PTTL x"), 10000, 1000);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &other).status, SNIB__BUSY);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_READ, &other).status, SNIB__GRANTED);
-        released(b, SNIB_KIND_READ, &other);
-        released(a, SNIB_KIND_READ, &reader);
-        heard("redisson_rwlock:{x}", "0");
-        assert_int_equal(number("EXISTS x"), 0);
+        kit_near(kit_number("PTTL x"), 10000, 1000);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &other).status, SNIB__BUSY);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_READ, &other).status, SNIB__GRANTED);
+        released(kit_b, SNIB_KIND_READ, &other);
+        released(kit_a, SNIB_KIND_READ, &reader);
+        kit_heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(kit_number("EXISTS x"), 0);
 }
 
 static void F95_the_other_order_of_releases(void **state)
 {
-        struct snib__id writer = granted(a, SNIB_KIND_WRITE), reader = read_under(a, &writer, 60000, SNIB__GRANTED);
+        struct snib__id writer = granted(kit_a, SNIB_KIND_WRITE),
+                        reader = read_under(kit_a, &writer, 60000, SNIB__GRANTED);
         char text[256];
 
         (void)state;
-        near(number("PTTL x"), 60000, 1000);
-        assert_int_equal(leased(a, SNIB__RENEW, SNIB_KIND_WRITE, &writer, 5000).status, SNIB__RENEWED);
-        near(number("PTTL x"), 60000, 1500); /* not below what the reader has */
-        released(a, SNIB_KIND_READ, &reader);
+        kit_near(kit_number("PTTL x"), 60000, 1000);
+        assert_int_equal(leased(kit_a, SNIB__RENEW, SNIB_KIND_WRITE, &writer, 5000).status, SNIB__RENEWED);
+        kit_near(kit_number("PTTL x"), 60000, 1500); /* not below what the reader has */
+        released(kit_a, SNIB_KIND_READ, &reader);
         snprintf(text, sizeof(text), "mode write %s:write 1", writer.text);
         answer_is(text, "HGETALL x");
-        heard_nothing();
-        released(a, SNIB_KIND_WRITE, &writer);
-        heard("redisson_rwlock:{x}", "1");
-        assert_int_equal(number("DBSIZE") - number("EXISTS snib_client:{%s} snib_client:{%s}", a->uuid, b->uuid), 0);
+        kit_heard_nothing();
+        released(kit_a, SNIB_KIND_WRITE, &writer);
+        kit_heard("redisson_rwlock:{x}", "1");
+        assert_int_equal(
+            kit_number("DBSIZE") - kit_number("EXISTS snib_client:{%s} snib_client:{%s}", kit_a->uuid, kit_b->uuid), 0);
 }
 
 static void F94_a_dead_readers_hold_ends_with_its_own_lease(void **state)
 {
-        struct snib__id dead = granted(a, SNIB_KIND_READ), reader = granted(b, SNIB_KIND_READ), writer = pump_id(b);
-        struct snib__op op = asked(a, SNIB__ACQUIRE, SNIB_KIND_READ, &dead);
+        struct snib__id dead = granted(kit_a, SNIB_KIND_READ), reader = granted(kit_b, SNIB_KIND_READ),
+                        writer = pump_id(kit_b);
+        struct snib__op op = asked(kit_a, SNIB__ACQUIRE, SNIB_KIND_READ, &dead);
         char text[256];
 
         (void)state;
-        admin("HSET x " JAVA1 " 2"); /* a Java reader, twice in, of whose keys none is left */
-        admin("DEL " HOLD_KEY, dead.text);
-        assert_int_equal(with(a, SNIB__RENEW, SNIB_KIND_READ, &dead).status, SNIB__GONE);
-        assert_false(with(a, SNIB__RENEW, SNIB_KIND_READ, &dead).held); /* the other reader has taken nothing from it */
+        kit_do("HSET x " JAVA1 " 2"); /* a Java reader, twice in, of whose keys none is left */
+        kit_do("DEL " HOLD_KEY, dead.text);
+        assert_int_equal(with(kit_a, SNIB__RENEW, SNIB_KIND_READ, &dead).status, SNIB__GONE);
+        assert_false(
+            with(kit_a, SNIB__RENEW, SNIB_KIND_READ, &dead).held); /* the other reader has taken nothing from it */
         op.token = 1700000000000001;
-        assert_int_equal(pump_do(a, &op).status, SNIB__GONE);
-        assert_int_equal(with(a, SNIB__QUERY, SNIB_KIND_READ, NULL).holders, 1);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
-        admin("SET {x}:" JAVA1 ":rwlock_timeout:2 1 PX 5000"); /* one of them lives */
-        released(b, SNIB_KIND_READ, &reader);
-        heard_nothing();
-        near(number("PTTL x"), 5000, 1000);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
-        admin("DEL {x}:" JAVA1 ":rwlock_timeout:2");
-        admin("PEXPIRE x 30000");
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__GRANTED);
+        assert_int_equal(pump_do(kit_a, &op).status, SNIB__GONE);
+        assert_int_equal(with(kit_a, SNIB__QUERY, SNIB_KIND_READ, NULL).holders, 1);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
+        kit_do("SET {x}:" JAVA1 ":rwlock_timeout:2 1 PX 5000"); /* one of them lives */
+        released(kit_b, SNIB_KIND_READ, &reader);
+        kit_heard_nothing();
+        kit_near(kit_number("PTTL x"), 5000, 1000);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__BUSY);
+        kit_do("DEL {x}:" JAVA1 ":rwlock_timeout:2");
+        kit_do("PEXPIRE x 30000");
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &writer).status, SNIB__GRANTED);
         snprintf(text, sizeof(text), "mode write %s:write 1", writer.text);
         answer_is(text, "HGETALL x");
 }
 
 static void F94_the_last_live_reader_takes_the_dead_along(void **state)
 {
-        struct snib__id dead = granted(a, SNIB_KIND_READ), reader = granted(b, SNIB_KIND_READ);
+        struct snib__id dead = granted(kit_a, SNIB_KIND_READ), reader = granted(kit_b, SNIB_KIND_READ);
 
         (void)state;
-        admin("DEL " HOLD_KEY, dead.text);
-        released(b, SNIB_KIND_READ, &reader);
-        heard("redisson_rwlock:{x}", "0");
-        assert_int_equal(number("EXISTS x"), 0);
+        kit_do("DEL " HOLD_KEY, dead.text);
+        released(kit_b, SNIB_KIND_READ, &reader);
+        kit_heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(kit_number("EXISTS x"), 0);
         /* And a dead one that gives its hold back takes its traces along. */
-        dead = granted(a, SNIB_KIND_READ);
-        admin("DEL " HOLD_KEY, dead.text);
-        assert_int_equal(with(a, SNIB__RELEASE, SNIB_KIND_READ, &dead).status, SNIB__GONE);
-        heard("redisson_rwlock:{x}", "0");
-        assert_int_equal(number("EXISTS x"), 0);
+        dead = granted(kit_a, SNIB_KIND_READ);
+        kit_do("DEL " HOLD_KEY, dead.text);
+        assert_int_equal(with(kit_a, SNIB__RELEASE, SNIB_KIND_READ, &dead).status, SNIB__GONE);
+        kit_heard("redisson_rwlock:{x}", "0");
+        assert_int_equal(kit_number("EXISTS x"), 0);
 }
 
 static void readers_are_forced_and_so_is_the_writer(void **state)
 {
-        struct snib__id first = granted(a, SNIB_KIND_READ), second = granted(b, SNIB_KIND_READ), writer, reader;
+        struct snib__id first = granted(kit_a, SNIB_KIND_READ), second = granted(kit_b, SNIB_KIND_READ), writer, reader;
         struct snib__reply r;
 
         (void)state;
-        assert_false(with(a, SNIB__FORCE, SNIB_KIND_WRITE, NULL).held);
-        assert_int_equal(number("HLEN x"), 3);
-        heard_nothing();
-        assert_true(with(a, SNIB__FORCE, SNIB_KIND_READ, NULL).held);
-        heard("redisson_rwlock:{x}", "1");
-        assert_int_equal(number("EXISTS x " HOLD_KEY " " HOLD_KEY, first.text, second.text), 0);
-        assert_false(with(a, SNIB__FORCE, SNIB_KIND_READ, NULL).held);
-        writer = granted(a, SNIB_KIND_WRITE);
-        reader = read_under(a, &writer, 30000, SNIB__GRANTED);
-        assert_false(with(b, SNIB__FORCE, SNIB_KIND_READ, NULL).held);
-        assert_int_equal(number("HLEN x"), 3);
-        r = with(b, SNIB__FORCE, SNIB_KIND_WRITE, NULL);
+        assert_false(with(kit_a, SNIB__FORCE, SNIB_KIND_WRITE, NULL).held);
+        assert_int_equal(kit_number("HLEN x"), 3);
+        kit_heard_nothing();
+        assert_true(with(kit_a, SNIB__FORCE, SNIB_KIND_READ, NULL).held);
+        kit_heard("redisson_rwlock:{x}", "1");
+        assert_int_equal(kit_number("EXISTS x " HOLD_KEY " " HOLD_KEY, first.text, second.text), 0);
+        assert_false(with(kit_a, SNIB__FORCE, SNIB_KIND_READ, NULL).held);
+        writer = granted(kit_a, SNIB_KIND_WRITE);
+        reader = read_under(kit_a, &writer, 30000, SNIB__GRANTED);
+        assert_false(with(kit_b, SNIB__FORCE, SNIB_KIND_READ, NULL).held);
+        assert_int_equal(kit_number("HLEN x"), 3);
+        r = with(kit_b, SNIB__FORCE, SNIB_KIND_WRITE, NULL);
         assert_true(r.held);
         assert_string_equal(r.holder.id.text, writer.text);
         assert_string_equal(r.holder.who.host, "host1");
-        heard("redisson_rwlock:{x}", "1");
-        heard_nothing();
-        assert_int_equal(number("EXISTS x " HOLD_KEY, reader.text), 0); /* its own read goes with it, as in Redisson */
-        assert_int_equal(with(a, SNIB__RENEW, SNIB_KIND_WRITE, &writer).status, SNIB__GONE);
+        kit_heard("redisson_rwlock:{x}", "1");
+        kit_heard_nothing();
+        assert_int_equal(kit_number("EXISTS x " HOLD_KEY, reader.text),
+                         0); /* its own read goes with it, as in Redisson */
+        assert_int_equal(with(kit_a, SNIB__RENEW, SNIB_KIND_WRITE, &writer).status, SNIB__GONE);
 }
 
 static void a_mode_that_nobody_has_is_repaired(void **state)
 {
-        struct snib__id reader = granted(a, SNIB_KIND_READ), other = pump_id(b);
+        struct snib__id reader = granted(kit_a, SNIB_KIND_READ), other = pump_id(kit_b);
 
         (void)state;
-        admin("HSET x mode write"); /* readers, and no writer */
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &other).status, SNIB__BUSY);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_READ, &other).status, SNIB__GRANTED);
-        assert_int_equal(number("HLEN x"), 3);
+        kit_do("HSET x mode write"); /* readers, and no writer */
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_WRITE, &other).status, SNIB__BUSY);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_READ, &other).status, SNIB__GRANTED);
+        assert_int_equal(kit_number("HLEN x"), 3);
         answer_is("read", "HMGET x mode");
         (void)reader;
 }
@@ -734,11 +639,11 @@ static void a_hash_without_ttl_gets_one_from_the_next_reader(void **state)
         struct snib__id reader;
 
         (void)state;
-        admin("HSET x mode read " JAVA1 " 1");
-        reader = granted(a, SNIB_KIND_READ);
-        near(number("PTTL x"), 30000, 1000);
-        released(a, SNIB_KIND_READ, &reader);
-        assert_int_equal(number("EXISTS x"), 0); /* the other one has no key: it is dead */
+        kit_do("HSET x mode read " JAVA1 " 1");
+        reader = granted(kit_a, SNIB_KIND_READ);
+        kit_near(kit_number("PTTL x"), 30000, 1000);
+        released(kit_a, SNIB_KIND_READ, &reader);
+        assert_int_equal(kit_number("EXISTS x"), 0); /* the other one has no key: it is dead */
 }
 
 /* ---- kinds on one name */
@@ -746,10 +651,10 @@ static void a_hash_without_ttl_gets_one_from_the_next_reader(void **state)
 static void wrong(int kind, const char *part)
 {
         static const enum snib__verb verbs[] = {SNIB__ACQUIRE, SNIB__QUERY, SNIB__FORCE};
-        struct snib__id id = pump_id(a);
+        struct snib__id id = pump_id(kit_a);
 
         for (size_t i = 0; i < 3; i++) {
-                struct snib__reply r = with(a, verbs[i], kind, &id);
+                struct snib__reply r = with(kit_a, verbs[i], kind, &id);
                 if (r.status != SNIB__FAILED || r.error != SNIB_EKIND || !strstr(r.error_text, part))
                         fail_msg("verb %d of kind %d: status %d, \"%s\"", verbs[i], kind, r.status,
                                  r.status == SNIB__FAILED ? r.error_text : "");
@@ -763,40 +668,40 @@ static void F52_kinds_are_not_mixed(void **state)
 
         (void)state;
         for (size_t i = 0; i < 5; i++) {
-                struct snib__id id = granted(a, locks[i]);
+                struct snib__id id = granted(kit_a, locks[i]);
                 wrong(SNIB_KIND_READ, "a lock");
                 wrong(SNIB_KIND_WRITE, "a lock");
-                assert_int_equal(with(b, SNIB__QUERY, locks[i], NULL).kind, locks[i]);
-                released(a, locks[i], &id);
+                assert_int_equal(with(kit_b, SNIB__QUERY, locks[i], NULL).kind, locks[i]);
+                released(kit_a, locks[i], &id);
         }
         for (int kind = SNIB_KIND_READ; kind <= SNIB_KIND_WRITE; kind++) {
-                struct snib__id id = granted(a, kind);
+                struct snib__id id = granted(kit_a, kind);
                 for (size_t i = 0; i < 5; i++)
                         wrong(locks[i], "a read-write lock");
-                assert_int_equal(number("HLEN x"), 2);
-                released(a, kind, &id);
+                assert_int_equal(kit_number("HLEN x"), 2);
+                released(kit_a, kind, &id);
         }
-        admin("HSET x a 1 b 2");
+        kit_do("HSET x a 1 b 2");
         for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++)
                 wrong(kind, "a hash of 2 fields");
-        admin("DEL x");
-        admin("RPUSH x 1");
+        kit_do("DEL x");
+        kit_do("RPUSH x 1");
         for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++)
                 wrong(kind, "\"x\"");
-        assert_int_equal(number("LLEN x"), 1);
+        assert_int_equal(kit_number("LLEN x"), 1);
 }
 
 static void any_tells_what_is_there(void **state)
 {
-        struct snib__reply r = with(a, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+        struct snib__reply r = with(kit_a, SNIB__QUERY, SNIB_KIND_ANY, NULL);
 
         (void)state;
         assert_int_equal(r.status, SNIB__INFO);
         assert_false(r.held);
         assert_int_equal(r.kind, SNIB_KIND_ANY);
         for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++) {
-                struct snib__id id = granted(a, kind);
-                r = with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+                struct snib__id id = granted(kit_a, kind);
+                r = with(kit_b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
                 assert_true(r.held && !r.foreign);
                 assert_int_equal(r.holders, 1);
                 assert_int_equal(r.waiters, 0);
@@ -804,22 +709,22 @@ static void any_tells_what_is_there(void **state)
                 assert_int_equal(r.kind, kind == SNIB_KIND_ELECTION || kind == SNIB_KIND_FENCED ? SNIB_KIND_FENCED
                                          : kind >= SNIB_KIND_READ                               ? kind
                                                                                                 : SNIB_KIND_LOCK);
-                released(a, kind, &id);
-                admin("DEL redisson_lock_token:{x}");
+                released(kit_a, kind, &id);
+                kit_do("DEL redisson_lock_token:{x}");
         }
-        admin("SET x -3");
-        r = with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+        kit_do("SET x -3");
+        r = with(kit_b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
         assert_int_equal(r.kind, SNIB_KIND_COUNTER);
         assert_int_equal(r.value, -3);
-        admin("ZADD {x}:timeout 9e12 0123456789abcdef 1 fedcba9876543210");
-        admin("SET x 4");
-        r = with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+        kit_do("ZADD {x}:timeout 9e12 0123456789abcdef 1 fedcba9876543210");
+        kit_do("SET x 4");
+        r = with(kit_b, SNIB__QUERY, SNIB_KIND_ANY, NULL);
         assert_int_equal(r.kind, SNIB_KIND_PERMITS);
         assert_int_equal(r.value, 4);
         assert_int_equal(r.holders, 1);
-        admin("SET x text");
+        kit_do("SET x text");
         wrong(SNIB_KIND_FAIR, "\"x\"");
-        assert_int_equal(with(b, SNIB__QUERY, SNIB_KIND_ANY, NULL).error, SNIB_EKIND);
+        assert_int_equal(with(kit_b, SNIB__QUERY, SNIB_KIND_ANY, NULL).error, SNIB_EKIND);
 }
 
 static void F80_java_holders_are_told_as_foreign(void **state)
@@ -827,14 +732,14 @@ static void F80_java_holders_are_told_as_foreign(void **state)
         struct snib__reply r;
 
         (void)state;
-        admin("HSET x " JAVA1 " 1");
-        admin("PEXPIRE x 30000");
-        r = with(a, SNIB__QUERY, SNIB_KIND_LOCK, NULL);
+        kit_do("HSET x " JAVA1 " 1");
+        kit_do("PEXPIRE x 30000");
+        r = with(kit_a, SNIB__QUERY, SNIB_KIND_LOCK, NULL);
         assert_true(r.held && r.foreign);
-        assert_true(with(a, SNIB__QUERY, SNIB_KIND_ANY, NULL).foreign); /* from the cache */
-        admin("DEL x");
-        admin("HSET x mode write " JAVA1 ":write 1");
-        r = with(a, SNIB__QUERY, SNIB_KIND_ANY, NULL);
+        assert_true(with(kit_a, SNIB__QUERY, SNIB_KIND_ANY, NULL).foreign); /* from the cache */
+        kit_do("DEL x");
+        kit_do("HSET x mode write " JAVA1 ":write 1");
+        r = with(kit_a, SNIB__QUERY, SNIB_KIND_ANY, NULL);
         assert_true(r.foreign);
         assert_string_equal(r.holder.id.text, JAVA1);
         assert_string_equal(r.holder.who.label, "redisson");
@@ -854,25 +759,26 @@ static void list_tells_every_kind_that_is_held(void **state)
 
         (void)state;
         for (size_t i = 0; i < 5; i++) {
-                id = pump_id(b);
-                struct snib__op op = pump_op(b, SNIB__ACQUIRE, made[i].name, id, 30000);
+                id = pump_id(kit_b);
+                struct snib__op op = pump_op(kit_b, SNIB__ACQUIRE, made[i].name, id, 30000);
                 op.kind = made[i].kind;
-                assert_int_equal(pump_do(b, &op).status, SNIB__GRANTED);
+                assert_int_equal(pump_do(kit_b, &op).status, SNIB__GRANTED);
         }
-        id = pump_id(a);
-        struct snib__op op = pump_op(a, SNIB__ACQUIRE, "q", id, 30000);
+        id = pump_id(kit_a);
+        struct snib__op op = pump_op(kit_a, SNIB__ACQUIRE, "q", id, 30000);
         op.kind = SNIB_KIND_FAIR;
         op.enqueue = true;
-        assert_int_equal(pump_do(a, &op).position, 1);
-        admin("SET p 1");
-        admin("ZADD {p}:timeout 9e12 0123456789abcdef");
-        admin("SET {t} 1");
-        admin("ZADD {t}:timeout 9e12 0123456789abcdef");
-        admin("HSET v snib register version 7 value text");
-        admin("ZADD other:timeout 1 x");
-        a->engine->ops->list(a->engine, (struct snib__tag){.object = a, .cookie = 7, .attempt = 99999}, pump_now());
-        assert_int_equal(pump_answer(a, 99999).status, SNIB__INFO);
-        while (pump_try(a, SNIB__NOTE_LISTED, 0, &n)) {
+        assert_int_equal(pump_do(kit_a, &op).position, 1);
+        kit_do("SET p 1");
+        kit_do("ZADD {p}:timeout 9e12 0123456789abcdef");
+        kit_do("SET {t} 1");
+        kit_do("ZADD {t}:timeout 9e12 0123456789abcdef");
+        kit_do("HSET v snib register version 7 value text");
+        kit_do("ZADD other:timeout 1 x");
+        kit_a->engine->ops->list(kit_a->engine, (struct snib__tag){.object = kit_a, .cookie = 7, .attempt = 99999},
+                                 pump_now());
+        assert_int_equal(pump_answer(kit_a, 99999).status, SNIB__INFO);
+        while (pump_try(kit_a, SNIB__NOTE_LISTED, 0, &n)) {
                 size_t i = 0;
                 while (i < 8 && strcmp(n.name, made[i].name) != 0)
                         i++;
@@ -891,14 +797,14 @@ static void list_tells_every_kind_that_is_held(void **state)
 
 static void a_spin_lock_tells_nobody(void **state)
 {
-        struct snib__id id = granted(a, SNIB_KIND_SPIN);
+        struct snib__id id = granted(kit_a, SNIB_KIND_SPIN);
 
         (void)state;
-        released(a, SNIB_KIND_SPIN, &id);
-        id = granted(a, SNIB_KIND_SPIN);
-        assert_true(with(b, SNIB__FORCE, SNIB_KIND_SPIN, NULL).held);
-        heard_nothing();
-        assert_int_equal(number("EXISTS x"), 0);
+        released(kit_a, SNIB_KIND_SPIN, &id);
+        id = granted(kit_a, SNIB_KIND_SPIN);
+        assert_true(with(kit_b, SNIB__FORCE, SNIB_KIND_SPIN, NULL).held);
+        kit_heard_nothing();
+        assert_int_equal(kit_number("EXISTS x"), 0);
 }
 
 static struct snib__reply observed(struct pump *p, int kind, int64_t seen)
@@ -919,34 +825,34 @@ static void F105_terms_are_told_to_observers(void **state)
         int64_t term;
 
         (void)state;
-        assert_int_equal(observed(b, SNIB_KIND_ELECTION, 0).status, SNIB__BUSY);
-        b->engine->ops->watch(b->engine, &election, pump_now());
-        (void)pump_wait(b, SNIB__NOTE_WATCHING);
-        a->engine->ops->watch(a->engine, &lock, pump_now());
-        (void)pump_wait(a, SNIB__NOTE_WATCHING);
-        id = pump_id(a);
-        op = asked(a, SNIB__ACQUIRE, SNIB_KIND_ELECTION, &id);
+        assert_int_equal(observed(kit_b, SNIB_KIND_ELECTION, 0).status, SNIB__BUSY);
+        kit_b->engine->ops->watch(kit_b->engine, &election, pump_now());
+        (void)pump_wait(kit_b, SNIB__NOTE_WATCHING);
+        kit_a->engine->ops->watch(kit_a->engine, &lock, pump_now());
+        (void)pump_wait(kit_a, SNIB__NOTE_WATCHING);
+        id = pump_id(kit_a);
+        op = asked(kit_a, SNIB__ACQUIRE, SNIB_KIND_ELECTION, &id);
         op.token = 0;
-        term = pump_do(a, &op).token;
-        heard("redisson_lock__channel:{x}", "2");
-        (void)pump_wait(b, SNIB__NOTE_CHANGED);
-        assert_false(pump_try(a, SNIB__NOTE_CHANGED, 0, &n)); /* it lets no contender in */
-        assert_int_equal(pump_do(a, &op).token, term);
-        heard_nothing();
-        struct snib__reply r = observed(b, SNIB_KIND_ELECTION, 0);
+        term = pump_do(kit_a, &op).token;
+        kit_heard("redisson_lock__channel:{x}", "2");
+        (void)pump_wait(kit_b, SNIB__NOTE_CHANGED);
+        assert_false(pump_try(kit_a, SNIB__NOTE_CHANGED, 0, &n)); /* it lets no contender in */
+        assert_int_equal(pump_do(kit_a, &op).token, term);
+        kit_heard_nothing();
+        struct snib__reply r = observed(kit_b, SNIB_KIND_ELECTION, 0);
         assert_int_equal(r.status, SNIB__INFO);
         assert_int_equal(r.token, term);
         assert_string_equal(r.holder.who.host, "host1");
         assert_int_equal(r.holder.since_ms, term / 1000);
-        assert_int_equal(observed(b, SNIB_KIND_ELECTION, term).status, SNIB__BUSY);
-        released(a, SNIB_KIND_ELECTION, &id);
-        heard("redisson_lock__channel:{x}", "0");
-        (void)pump_wait(b, SNIB__NOTE_CHANGED);
-        r = observed(b, SNIB_KIND_ELECTION, term);
+        assert_int_equal(observed(kit_b, SNIB_KIND_ELECTION, term).status, SNIB__BUSY);
+        released(kit_a, SNIB_KIND_ELECTION, &id);
+        kit_heard("redisson_lock__channel:{x}", "0");
+        (void)pump_wait(kit_b, SNIB__NOTE_CHANGED);
+        r = observed(kit_b, SNIB_KIND_ELECTION, term);
         assert_int_equal(r.status, SNIB__INFO);
         assert_false(r.held);
         assert_int_equal(r.token, 0);
-        assert_int_equal(number("GET redisson_lock_token:{x}"), term);
+        assert_int_equal(kit_number("GET redisson_lock_token:{x}"), term);
 }
 
 static void plain_locks_can_be_observed(void **state)
@@ -954,13 +860,13 @@ static void plain_locks_can_be_observed(void **state)
         struct snib__id id;
 
         (void)state;
-        assert_int_equal(observed(b, SNIB_KIND_LOCK, 0).status, SNIB__BUSY);
-        id = granted(a, SNIB_KIND_LOCK);
-        struct snib__reply r = observed(b, SNIB_KIND_LOCK, 0);
+        assert_int_equal(observed(kit_b, SNIB_KIND_LOCK, 0).status, SNIB__BUSY);
+        id = granted(kit_a, SNIB_KIND_LOCK);
+        struct snib__reply r = observed(kit_b, SNIB_KIND_LOCK, 0);
         assert_int_equal(r.status, SNIB__INFO);
         assert_true(r.held && r.token > 0);
-        assert_int_equal(observed(b, SNIB_KIND_LOCK, r.token).status, SNIB__BUSY);
-        released(a, SNIB_KIND_LOCK, &id);
+        assert_int_equal(observed(kit_b, SNIB_KIND_LOCK, r.token).status, SNIB__BUSY);
+        released(kit_a, SNIB_KIND_LOCK, &id);
 }
 
 static void channels_of_kinds_are_redissons(void **state)
@@ -982,28 +888,28 @@ static void channels_of_kinds_are_redissons(void **state)
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 struct snib__topic topic = {.name = {"x", 1}, .kind = rows[i].kind};
 
-                a->engine->ops->watch(a->engine, &topic, pump_now());
-                assert_string_equal(pump_wait(a, SNIB__NOTE_WATCHING).name, "x");
+                kit_a->engine->ops->watch(kit_a->engine, &topic, pump_now());
+                assert_string_equal(pump_wait(kit_a, SNIB__NOTE_WATCHING).name, "x");
                 if (rows[i].nothing)
-                        assert_int_equal(number("PUBLISH %s %s", rows[i].channel, rows[i].nothing), 2);
+                        assert_int_equal(kit_number("PUBLISH %s %s", rows[i].channel, rows[i].nothing), 2);
                 for (int all = 0; all < 2; all++) {
                         const char *payload = all ? rows[i].all : rows[i].one;
                         if (!payload)
                                 continue;
-                        assert_int_equal(number("PUBLISH %s %s", rows[i].channel, payload), 2);
-                        n = pump_wait(a, SNIB__NOTE_CHANGED);
+                        assert_int_equal(kit_number("PUBLISH %s %s", rows[i].channel, payload), 2);
+                        n = pump_wait(kit_a, SNIB__NOTE_CHANGED);
                         assert_string_equal(n.name, "x");
                         assert_int_equal(n.note.all, all);
-                        assert_false(pump_try(a, SNIB__NOTE_CHANGED, 0, &n));
+                        assert_false(pump_try(kit_a, SNIB__NOTE_CHANGED, 0, &n));
                 }
-                a->engine->ops->unwatch(a->engine, &topic, pump_now());
+                kit_a->engine->ops->unwatch(kit_a->engine, &topic, pump_now());
         }
         /* A latch's channel has braces around whatever the name is. */
         struct snib__topic topic = {.name = {"{y}", 3}, .kind = SNIB_KIND_LATCH};
-        a->engine->ops->watch(a->engine, &topic, pump_now());
-        assert_string_equal(pump_wait(a, SNIB__NOTE_WATCHING).name, "{y}");
-        assert_int_equal(number("PUBLISH redisson_countdownlatch__channel__{{y}} 0"), 2);
-        assert_string_equal(pump_wait(a, SNIB__NOTE_CHANGED).name, "{y}");
+        kit_a->engine->ops->watch(kit_a->engine, &topic, pump_now());
+        assert_string_equal(pump_wait(kit_a, SNIB__NOTE_WATCHING).name, "{y}");
+        assert_int_equal(kit_number("PUBLISH redisson_countdownlatch__channel__{{y}} 0"), 2);
+        assert_string_equal(pump_wait(kit_a, SNIB__NOTE_CHANGED).name, "{y}");
 }
 
 /* ---- the server's troubles */
@@ -1017,13 +923,13 @@ static void values_up_to_the_limit_come_back(void **state)
         assert_non_null(bytes);
         memset(bytes, '\n', 1 << 20);
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-                struct snib__id id = pump_id(a);
-                struct snib__op op = asked(a, SNIB__WRITE, SNIB_KIND_REGISTER, &id);
+                struct snib__id id = pump_id(kit_a);
+                struct snib__op op = asked(kit_a, SNIB__WRITE, SNIB_KIND_REGISTER, &id);
                 op.expected = -1;
                 op.data = bytes;
                 op.data_length = sizes[i];
-                assert_int_equal(pump_do(a, &op).status, SNIB__DONE);
-                struct snib__reply r = with(b, SNIB__QUERY, SNIB_KIND_REGISTER, NULL);
+                assert_int_equal(pump_do(kit_a, &op).status, SNIB__DONE);
+                struct snib__reply r = with(kit_b, SNIB__QUERY, SNIB_KIND_REGISTER, NULL);
                 assert_int_equal(r.status, SNIB__INFO);
                 assert_int_equal(r.data_length, sizes[i]);
         }
@@ -1034,62 +940,62 @@ static void F51_every_kind_survives_forgotten_scripts(void **state)
 {
         (void)state;
         for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++) {
-                struct snib__id id = granted(a, kind);
+                struct snib__id id = granted(kit_a, kind);
 
-                admin("SCRIPT FLUSH");
-                assert_int_equal(with(a, SNIB__RENEW, kind, &id).status, SNIB__RENEWED);
-                admin("SCRIPT FLUSH");
-                assert_int_equal(with(a, SNIB__QUERY, kind, NULL).status, SNIB__INFO);
-                admin("SCRIPT FLUSH");
-                released(a, kind, &id);
-                admin("SCRIPT FLUSH");
-                id = granted(a, kind);
-                admin("SCRIPT FLUSH");
-                assert_true(with(a, SNIB__FORCE, kind, NULL).held);
+                kit_do("SCRIPT FLUSH");
+                assert_int_equal(with(kit_a, SNIB__RENEW, kind, &id).status, SNIB__RENEWED);
+                kit_do("SCRIPT FLUSH");
+                assert_int_equal(with(kit_a, SNIB__QUERY, kind, NULL).status, SNIB__INFO);
+                kit_do("SCRIPT FLUSH");
+                released(kit_a, kind, &id);
+                kit_do("SCRIPT FLUSH");
+                id = granted(kit_a, kind);
+                kit_do("SCRIPT FLUSH");
+                assert_true(with(kit_a, SNIB__FORCE, kind, NULL).held);
         }
 }
 
 static void full(bool is)
 {
-        admin("CONFIG SET maxmemory %s", is ? "1" : "0");
+        kit_do("CONFIG SET maxmemory %s", is ? "1" : "0");
 }
 
 static void F48_a_full_server_releases_every_kind(void **state)
 {
         (void)state;
         for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++) {
-                struct snib__id id = granted(a, kind), other = pump_id(b);
+                struct snib__id id = granted(kit_a, kind), other = pump_id(kit_b);
 
                 full(true);
-                assert_int_equal(with(a, SNIB__RENEW, kind, &id).status, SNIB__RENEWED);
-                released(a, kind, &id);
-                assert_int_equal(number("EXISTS x " HOLD_KEY, id.text), 0);
-                struct snib__reply r = with(b, SNIB__ACQUIRE, kind, &other);
+                assert_int_equal(with(kit_a, SNIB__RENEW, kind, &id).status, SNIB__RENEWED);
+                released(kit_a, kind, &id);
+                assert_int_equal(kit_number("EXISTS x " HOLD_KEY, id.text), 0);
+                struct snib__reply r = with(kit_b, SNIB__ACQUIRE, kind, &other);
                 assert_int_equal(r.status, SNIB__FAILED);
                 assert_int_equal(r.error, SNIB_EREFUSED);
-                assert_int_equal(number("EXISTS x " HOLD_KEY, other.text), 0);
+                assert_int_equal(kit_number("EXISTS x " HOLD_KEY, other.text), 0);
                 full(false);
-                id = granted(a, kind);
+                id = granted(kit_a, kind);
                 full(true);
-                assert_true(with(b, SNIB__FORCE, kind, NULL).held);
+                assert_true(with(kit_b, SNIB__FORCE, kind, NULL).held);
                 full(false);
-                assert_int_equal(number("EXISTS x"), 0);
+                assert_int_equal(kit_number("EXISTS x"), 0);
         }
 }
 
 static void F48_a_full_server_serves_a_queue_that_stands(void **state)
 {
-        struct snib__id holder = granted(a, SNIB_KIND_FAIR), first = queued(b, 1), second = queued(a, 2),
-                        late = pump_id(b);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_FAIR), first = queued(kit_b, 1), second = queued(kit_a, 2),
+                        late = pump_id(kit_b);
 
         (void)state;
-        admin("ZADD snib_waiting:{x} XX %lld %s", now_ms() + 500, first.text);
+        kit_do("ZADD snib_waiting:{x} XX %lld %s", kit_now_ms() + 500, first.text);
         full(true);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &late).error, SNIB_EREFUSED);
-        assert_int_equal(with(b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
-        near(number("ZSCORE snib_waiting:{x} %s", first.text), now_ms() + 5000, 1000); /* it lives on */
-        released(b, SNIB_KIND_FAIR, &first);
-        released(a, SNIB_KIND_FAIR, &holder);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &late).error, SNIB_EREFUSED);
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FAIR, &first).position, 1);
+        kit_near(kit_number("ZSCORE snib_waiting:{x} %s", first.text), kit_now_ms() + 5000, 1000); /* it lives on */
+        released(kit_b, SNIB_KIND_FAIR, &first);
+        released(kit_a, SNIB_KIND_FAIR, &holder);
         turn_message(&second);
         queue_is(second.text, NULL);
         full(false);
@@ -1097,15 +1003,16 @@ static void F48_a_full_server_serves_a_queue_that_stands(void **state)
 
 static void F48_a_full_server_downgrades(void **state)
 {
-        struct snib__id writer = granted(a, SNIB_KIND_WRITE), reader = read_under(a, &writer, 30000, SNIB__GRANTED);
+        struct snib__id writer = granted(kit_a, SNIB_KIND_WRITE),
+                        reader = read_under(kit_a, &writer, 30000, SNIB__GRANTED);
 
         (void)state;
         full(true);
-        released(a, SNIB_KIND_WRITE, &writer);
-        assert_int_equal(number("HLEN x"), 2);
+        released(kit_a, SNIB_KIND_WRITE, &writer);
+        assert_int_equal(kit_number("HLEN x"), 2);
         answer_is("read", "HMGET x mode");
-        released(a, SNIB_KIND_READ, &reader);
-        assert_int_equal(number("EXISTS x " HOLD_KEY, reader.text), 0);
+        released(kit_a, SNIB_KIND_READ, &reader);
+        assert_int_equal(kit_number("EXISTS x " HOLD_KEY, reader.text), 0);
         full(false);
 }
 
@@ -1126,38 +1033,38 @@ static void F55_the_rights_that_are_named_are_enough(void **state)
         char url[128];
 
         (void)state;
-        snprintf(url, sizeof(url), "redis://few:secret@127.0.0.1:%d", redis_server_port(server));
+        snprintf(url, sizeof(url), "redis://few:secret@127.0.0.1:%d", redis_server_port(kit_server));
         for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_WRITE; kind++) {
-                admin("ACL SETUSER few reset on >secret ~* &* %s %s", base, more[kind]);
+                kit_do("ACL SETUSER few reset on >secret ~* &* %s %s", base, more[kind]);
                 struct pump *p = pump_connect(url, 3);
-                struct snib__id id = granted(p, kind), other = pump_id(a), waiter = pump_id(p);
+                struct snib__id id = granted(p, kind), other = pump_id(kit_a), waiter = pump_id(p);
 
-                assert_int_equal(with(a, SNIB__ACQUIRE, kind, &other).status,
+                assert_int_equal(with(kit_a, SNIB__ACQUIRE, kind, &other).status,
                                  kind == SNIB_KIND_READ ? SNIB__GRANTED : SNIB__BUSY);
                 assert_true(with(p, SNIB__ACQUIRE, kind, &waiter).status < SNIB__GONE);
                 (void)with(p, SNIB__RELEASE, kind, &waiter);
                 assert_int_equal(with(p, SNIB__RENEW, kind, &id).status, SNIB__RENEWED);
                 released(p, kind, &id);
-                (void)with(a, SNIB__RELEASE, kind, &other);
+                (void)with(kit_a, SNIB__RELEASE, kind, &other);
                 /* Whatever is missing: no hold without a lease. */
                 static const char *const needed[] = {"hset", "pexpire", "time", "set"};
                 for (size_t i = 0; i < (kind == SNIB_KIND_READ ? 4 : 3); i++) {
-                        admin("ACL SETUSER few -%s", needed[i]);
+                        kit_do("ACL SETUSER few -%s", needed[i]);
                         id = pump_id(p);
                         assert_int_equal(with(p, SNIB__ACQUIRE, kind, &id).error, SNIB_EPERM);
-                        assert_int_equal(number("EXISTS x " HOLD_KEY, id.text), 0);
-                        admin("ACL SETUSER few +%s", needed[i]);
+                        assert_int_equal(kit_number("EXISTS x " HOLD_KEY, id.text), 0);
+                        kit_do("ACL SETUSER few +%s", needed[i]);
                 }
                 id = granted(p, kind);
                 assert_true(with(p, SNIB__FORCE, kind, NULL).held);
-                admin("ACL SETUSER few +pubsub|numsub +get +type +llen +zcard +zcount");
+                kit_do("ACL SETUSER few +pubsub|numsub +get +type +llen +zcard +zcount");
                 assert_int_equal(with(p, SNIB__QUERY, kind, NULL).status, SNIB__INFO);
                 assert_int_equal(with(p, SNIB__QUERY, SNIB_KIND_ANY, NULL).status, SNIB__INFO);
                 pump_close(p);
         }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, kit_open, kit_close)
 
 int main(void)
 {
@@ -1208,5 +1115,5 @@ int main(void)
                 printf("1..0 # SKIP %s\n", why);
                 return 0;
         }
-        return cmocka_run_group_tests(tests, start, stop);
+        return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }
