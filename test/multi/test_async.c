@@ -6,8 +6,10 @@
  */
 
 #include "base/alloc.h"
+#include "base/prng.h"
 #include "multi.h"
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -467,6 +469,105 @@ static void every_allocation_may_fail(void **state)
         }
 }
 
+#define CROWD 6
+#define LIVES 120
+
+/* Plain and red multilocks of the same members, by many threads: blocking, asynchronous, cancelled, cut short. */
+struct crowd {
+        snib_lock *locks[3];
+        snib_multilock *all;
+        snib_multilock *red;
+        _Atomic int inside[2]; /* of all, of red: who holds all holds a majority as well */
+        _Atomic int held;
+};
+
+static void be_inside(struct crowd *c, bool red, snib_multigrant *grant)
+{
+        if (!red)
+                assert_int_equal(atomic_fetch_add(&c->inside[0], 1), 0);
+        assert_int_equal(atomic_fetch_add(&c->inside[1], 1), 0);
+        sched_yield();
+        assert_true(snib_multigrant_valid(grant));
+        atomic_fetch_sub(&c->inside[1], 1);
+        if (!red)
+                atomic_fetch_sub(&c->inside[0], 1);
+        atomic_fetch_add(&c->held, 1);
+}
+
+static void one_life(struct crowd *c, struct snib__prng *prng)
+{
+        bool red = snib__prng_below(prng, 2);
+        snib_multilock *m = red ? c->red : c->all;
+        int64_t wait = snib__prng_below(prng, 3) ? (int64_t)snib__prng_below(prng, 30) : 0;
+        struct told got = {.err = SNIB_ERROR_INIT}, gone = {.err = SNIB_ERROR_INIT};
+        snib_multigrant *grant = NULL;
+        int r;
+
+        if (snib__prng_below(prng, 2)) {
+                r = snib_multilock_acquire(m, wait, &grant, NULL);
+        } else {
+                assert_result(snib_multilock_acquire_async(m, wait, acquired, &got, NULL), 0);
+                if (snib__prng_below(prng, 4) == 0)
+                        assert_true(snib_multilock_cancel(m) >= 0);
+                await(&got);
+                r = atomic_load(&got.result);
+                grant = atomic_load(&got.grant);
+        }
+        assert_true(r == 1 || r == 0 || r == SNIB_ECANCELLED);
+        assert_int_equal(grant != NULL, r == 1);
+        if (r != 1)
+                return;
+        be_inside(c, red, grant);
+        if (snib__prng_below(prng, 2)) {
+                assert_result(snib_multigrant_release(grant, NULL), 1);
+        } else {
+                assert_result(snib_multigrant_release_async(grant, done, &gone, NULL), 0);
+                await(&gone);
+                assert_result(atomic_load(&gone.result), 1);
+        }
+}
+
+static void *many_lives(void *arg)
+{
+        static _Atomic uint64_t seeds;
+        struct snib__prng prng = {atomic_fetch_add(&seeds, 1)};
+
+        for (int i = 0; i < LIVES; i++)
+                one_life(arg, &prng);
+        return NULL;
+}
+
+static void a_crowd_of_random_lives(void **state)
+{
+        static const char *const urls[] = {"mem:crowd1", "mem:crowd2", "mem:crowd3"};
+        static const int threads[] = {SNIB_THREADS_KEEPER, SNIB_THREADS_IO, SNIB_THREADS_KEEPER};
+        struct crowd c = {.held = 0};
+        snib_client *clients[3];
+        pthread_t crowd[CROWD];
+
+        for (int i = 0; i < 3; i++) {
+                struct snib_options o = {SNIB_OPTIONS_INIT, .threads = threads[i]};
+
+                assert_result(snib_open(&clients[i], urls[i], &o, NULL), 0);
+                c.locks[i] = fault_lock_with(clients[i], "one", NULL);
+        }
+        c.all = multi_new(c.locks, 3);
+        c.red = multi_red(c.locks, 3, 0);
+        for (int i = 0; i < CROWD; i++)
+                assert_int_equal(pthread_create(&crowd[i], NULL, many_lives, &c), 0);
+        for (int i = 0; i < CROWD; i++)
+                pthread_join(crowd[i], NULL);
+        assert_true(atomic_load(&c.held) > 0);
+        for (int i = 0; i < 3; i++)
+                assert_true(eventually(!multi_held(c.locks[i]), 5000));
+        snib_multilock_free(c.all);
+        snib_multilock_free(c.red);
+        for (int i = 0; i < 3; i++) {
+                snib_lock_free(c.locks[i]);
+                snib_close(clients[i]);
+        }
+}
+
 int main(void)
 {
         struct CMUnitTest tests[] = {
@@ -482,6 +583,7 @@ int main(void)
             cmocka_unit_test(the_end_of_the_thread_is_a_loss),
             cmocka_unit_test(a_forked_copy_is_inert),
             cmocka_unit_test(every_allocation_may_fail),
+            cmocka_unit_test(a_crowd_of_random_lives),
         };
 
         return fault_run("async", tests, sizeof(tests) / sizeof(tests[0]), 0);
