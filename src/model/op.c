@@ -92,3 +92,17 @@ bool snib__kind_momentary(int kind)
 {
         return kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_LATCH || kind == SNIB_KIND_REGISTER;
 }
+
+const char *snib__kind_text(int kind)
+{
+        static const char *const texts[] = {
+            [SNIB_KIND_LOCK] = "lock",        [SNIB_KIND_FENCED] = "fenced lock",  [SNIB_KIND_FAIR] = "fair lock",
+            [SNIB_KIND_SPIN] = "spin lock",   [SNIB_KIND_ELECTION] = "election",   [SNIB_KIND_READ] = "read lock",
+            [SNIB_KIND_WRITE] = "write lock", [SNIB_KIND_SEMAPHORE] = "semaphore", [SNIB_KIND_PERMITS] = "permits",
+            [SNIB_KIND_LATCH] = "latch",      [SNIB_KIND_REGISTER] = "register",   [SNIB_KIND_COUNTER] = "counter",
+        };
+
+        if (kind < 0 || kind >= (int)(sizeof(texts) / sizeof(texts[0])))
+                return "object";
+        return texts[kind];
+}

@@ -159,6 +159,9 @@ enum snib__family {
 };
 enum snib__family snib__family_of(int kind);
 
+/* "lock", "fair lock": what snib_kind_text() answers. */
+const char *snib__kind_text(int kind);
+
 /* Nothing is held after the answer to an ACQUIRE of this kind. */
 bool snib__kind_momentary(int kind);
 

@@ -64,7 +64,7 @@ void snib__decode_wrong_kind(struct redis *r, struct request *q, const char *fou
 {
         snib__redis_fail(r, q, SNIB_EKIND,
                          "\"%.120s\" is %s on the server, not a %s: use another name, or remove the key",
-                         q->op.name.bytes, found, snib__name_of_kind(q->op.kind));
+                         q->op.name.bytes, found, snib__kind_text(q->op.kind));
 }
 
 void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__ns now)

@@ -358,7 +358,6 @@ size_t snib__name_write_id(enum redis_name which, struct snib__name name, const 
 bool snib__name_braced(enum redis_name which, struct snib__name name);
 size_t snib__name_prefix(enum redis_name which); /* length */
 enum redis_name snib__name_channel(int kind);
-const char *snib__name_of_kind(int kind); /* for error texts */
 
 /* watch.c */
 int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree_node *b);

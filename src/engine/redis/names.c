@@ -81,20 +81,3 @@ enum redis_name snib__name_channel(int kind)
                 return NAME_LOCK_CHANNEL;
         }
 }
-
-const char *snib__name_of_kind(int kind)
-{
-        static const char *const texts[] = {[SNIB_KIND_LOCK] = "lock",
-                                            [SNIB_KIND_FENCED] = "fenced lock",
-                                            [SNIB_KIND_FAIR] = "fair lock",
-                                            [SNIB_KIND_SPIN] = "spin lock",
-                                            [SNIB_KIND_ELECTION] = "election",
-                                            [SNIB_KIND_READ] = "read lock",
-                                            [SNIB_KIND_WRITE] = "write lock",
-                                            [SNIB_KIND_SEMAPHORE] = "semaphore",
-                                            [SNIB_KIND_PERMITS] = "set of permits",
-                                            [SNIB_KIND_LATCH] = "count-down latch",
-                                            [SNIB_KIND_REGISTER] = "register"};
-
-        return kind >= 0 && kind <= SNIB_KIND_REGISTER ? texts[kind] : "object";
-}

@@ -253,7 +253,7 @@ static void refused(struct redis *r, struct request *q, const char *text, snib__
         }
         r->commands.broken |= row->close;
         snib__redis_fail(r, q, row->code, "%s \"%.80s\": the server answered \"%.90s\"; %s",
-                         snib__name_of_kind(q->op.kind), q->op.name.bytes, text, row->advice);
+                         snib__kind_text(q->op.kind), q->op.name.bytes, text, row->advice);
 }
 
 bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now,
