@@ -264,7 +264,7 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
         q->reply.token = op->verb == SNIB__QUERY || op->verb == SNIB__FORCE ? -1 : 0;
         if (!q->row)
                 snib__redis_fail(r, q, SNIB_EUNSUPPORTED, "redis:// cannot do that with a %s",
-                                 snib__name_of_kind(op->kind));
+                                 snib__kind_text(op->kind));
         else if (r->commands.state != LINK_READY)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
         else if (!snib__op_send(r, q, now))
