@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEGMENT 1024
+#define SEGMENT 8192 /* more than any script: what a scenario says does not depend on their lengths */
 #define WALL_START ((int64_t)1790000000 * 1000000)
 
 struct segment {
@@ -174,7 +174,10 @@ static void feed(struct sim *w, struct snib__redis_conn *c, const char *bytes, s
 
         if (wall_us(w) > s->wall_us || s->wall_us - wall_us(w) > 1000)
                 s->wall_us = wall_us(w); /* else the commands before have used up this microsecond */
-        sim_trace(w, -1, "bytes", (int64_t)length, "%d from client %d", (int)length, c->client);
+        if (w->options.scripted)
+                sim_trace(w, -1, "bytes", 0, "from client %d", c->client);
+        else
+                sim_trace(w, -1, "bytes", (int64_t)length, "%d from client %d", (int)length, c->client);
         while (length > 0) {
                 size_t n = 1;
 
