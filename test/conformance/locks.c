@@ -354,6 +354,7 @@ static void fair_and_spinning_locks_are_locks(void **state)
         for (int i = 0; i < 3; i++) {
                 struct pair p = pair_with(names[i], (struct snib_lock_options){.kind = kinds[i]});
                 snib_grant *g = acquire(p.la, 0), *again = NULL;
+                snib_lock *plain = lock_of(p.a, names[i]); /* of the same owner */
                 int64_t token = snib_grant_token(g);
                 int r = snib_lock_acquire(p.la, 100, &again, NULL);
 
@@ -367,6 +368,8 @@ static void fair_and_spinning_locks_are_locks(void **state)
                 refused(p.lb, 0);
                 refused(p.lb, 30);
                 assert_int_equal(query(p.lb).held, 1);
+                assert_int_equal(snib_lock_try(plain, &again, NULL), SNIB_EKIND);
+                snib_lock_free(plain);
                 release(g);
                 g = acquire(p.lb, 5000);
                 assert_true(snib_grant_token(g) > token);

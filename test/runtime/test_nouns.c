@@ -235,6 +235,69 @@ static void a_pause_lasts_as_long_as_it_says(void **state)
         }
 }
 
+/* ---- owners */
+
+static void *take_permits(void *arg)
+{
+        snib_grant *g = NULL;
+
+        assert_int_equal(snib_permits_try(arg, 2, &g, NULL), 1);
+        return g;
+}
+
+/* Its owner is the acquire, not the thread. */
+static void permits_outlive_the_thread_that_took_them(void **state)
+{
+        for (int m = 0; m < MODES; m++) {
+                snib_client *c = open_mode(space(), modes[m]);
+                struct snib_permits_info info = SNIB_PERMITS_INFO_INIT;
+                snib_permits *p = NULL;
+                pthread_t t;
+                void *g = NULL;
+
+                assert_int_equal(snib_permits_new(c, "x", NULL, &p, NULL), 0);
+                assert_int_equal(snib_permits_set(p, 2, NULL), 1);
+                assert_int_equal(pthread_create(&t, NULL, take_permits, p), 0);
+                (void)pthread_join(t, &g);
+                assert_true(snib_grant_valid(g));
+                assert_int_equal(snib_permits_query(p, &info, NULL), 1);
+                assert_int_equal(info.taken, 2);
+                assert_int_equal(snib_grant_release(g, NULL), 1);
+                snib_permits_free(p);
+                snib_close(c);
+        }
+}
+
+static void *read_and_end(void *arg)
+{
+        snib_grant *g = NULL;
+
+        assert_int_equal(snib_lock_try(snib_rwlock_read(arg), &g, NULL), 1);
+        return g;
+}
+
+static void F81_the_end_of_a_reading_thread_is_a_loss(void **state)
+{
+        for (int m = 0; m < MODES; m++) {
+                snib_client *c = open_mode(space(), modes[m]);
+                snib_rwlock *rw = NULL;
+                snib_grant *w = NULL;
+                pthread_t t;
+                void *g = NULL;
+
+                assert_int_equal(snib_rwlock_new(c, "x", NULL, &rw, NULL), 0);
+                assert_int_equal(pthread_create(&t, NULL, read_and_end, rw), 0);
+                (void)pthread_join(t, &g);
+                assert_false(snib_grant_valid(g));
+                assert_int_equal(snib_grant_loss(g), SNIB_LOSS_THREAD_EXIT);
+                assert_int_equal(snib_lock_acquire(snib_rwlock_write(rw), 20000, &w, NULL), 1);
+                assert_int_equal(snib_grant_release(w, NULL), 1);
+                assert_int_equal(snib_grant_release(g, NULL), SNIB_ELOST);
+                snib_rwlock_free(rw);
+                snib_close(c);
+        }
+}
+
 /* ---- fork */
 
 static int in_child(struct obj *o)
@@ -424,6 +487,8 @@ int main(void)
             cmocka_unit_test(F113_close_ends_threads_and_callbacks_that_wait),
             cmocka_unit_test(callbacks_may_wait),
             cmocka_unit_test(a_pause_lasts_as_long_as_it_says),
+            cmocka_unit_test(permits_outlive_the_thread_that_took_them),
+            cmocka_unit_test(F81_the_end_of_a_reading_thread_is_a_loss),
             cmocka_unit_test(F107_a_forked_child_is_refused_beside_busy_threads),
             cmocka_unit_test(F111_every_allocation_of_a_request_fails_once),
             cmocka_unit_test(no_allocation_for_a_request_after_warm_up),

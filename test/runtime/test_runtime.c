@@ -1183,7 +1183,7 @@ static void F111_every_allocation_fails_once(void **state)
 
 static void errors_have_names_texts_and_classes(void **state)
 {
-        for (int code = -1; code >= -22; code--) {
+        for (int code = -1; code >= SNIB_ELIMIT; code--) {
                 assert_memory_equal(snib_error_name(code), "SNIB_E", 6);
                 assert_true(strlen(snib_strerror(code)) > 5);
                 assert_in_range(snib_error_class(code), SNIB_CLASS_USAGE, SNIB_CLASS_CORRUPT);
@@ -1196,6 +1196,10 @@ static void errors_have_names_texts_and_classes(void **state)
                 assert_string_not_equal(snib_loss_text(loss), "unknown reason");
         assert_string_equal(snib_loss_text(99), "unknown reason");
         assert_string_equal(snib_loss_text(-1), "unknown reason");
+        for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_COUNTER; kind++)
+                assert_string_not_equal(snib_kind_text(kind), "object");
+        assert_string_equal(snib_kind_text(SNIB_KIND_ANY), "object");
+        assert_string_equal(snib_kind_text(SNIB_KIND_COUNTER + 1), "object");
         assert_string_equal(snib_version(), SNIB_VERSION);
 }
 
