@@ -249,10 +249,31 @@ static void requests_are_remembered_while_they_may_be_repeated(void **state)
 
         (void)state;
         assert_true(pump_do(c, &first).applied); /* attempt 1: sent once, and here is the answer */
-        second = asked(c, SNIB__ADD, SNIB_KIND_SEMAPHORE, 1);
-        assert_int_equal(pump_do(c, &second).value, 2); /* behind the UNLINK */
+        for (int i = 2; i < 4; i++) { /* the second one takes the UNLINK along, the third one comes behind it */
+                second = asked(c, SNIB__ADD, SNIB_KIND_SEMAPHORE, 1);
+                assert_int_equal(pump_do(c, &second).value, i);
+        }
         assert_int_equal(kit_number("EXISTS snib_request:{x}:%s", first.id.text), 0);
         kit_near(kit_number("PTTL snib_request:{x}:%s", second.id.text), 60000, 20000);
+        pump_close(c);
+}
+
+/* Whoever gave up while the answer was on its way undoes it at once: the memory must last until then. */
+static void F18_an_acquire_that_was_just_answered_can_be_undone(void **state)
+{
+        struct pump *c = pump_connect(redis_server_url(kit_server), 3);
+        struct snib__op op = asked(c, SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, 2), last;
+
+        (void)state;
+        kit_do("SET x 3");
+        assert_int_equal(pump_do(c, &op).status, SNIB__GRANTED);
+        op.verb = SNIB__RELEASE;
+        assert_int_equal(pump_do(c, &op).status, SNIB__RELEASED);
+        kit_text_is("3", "GET x");
+        op = asked(c, SNIB__QUERY, SNIB_KIND_SEMAPHORE, 0);
+        (void)pump_do(c, &op);
+        last = asked(c, SNIB__QUERY, SNIB_KIND_SEMAPHORE, 0);
+        assert_int_equal(pump_do(c, &last).value, 3);
         pump_close(c);
 }
 
@@ -877,6 +898,7 @@ int main(void)
             TEST(F102_repeated_requests_count_once),
             TEST(a_repeated_deletion_leaves_the_next_one),
             TEST(requests_are_remembered_while_they_may_be_repeated),
+            TEST(F18_an_acquire_that_was_just_answered_can_be_undone),
             TEST(F48_a_full_server_takes_back_and_renews),
             TEST(F100_numbers_stay_in_their_range),
             TEST(F52_other_keys_are_left_alone),

@@ -76,15 +76,26 @@ static bool refused(struct redis *r, struct request *q, const struct snib__resp_
                     r, q, SNIB_ELIMIT,
                     "\"%.120s\": the number would be out of range; permits and counts are a 32 bit integer",
                     q->op.name.bytes);
-        return v[1].integer < 0;
+        return v[1].integer == -1 || v[1].integer == -2;
 }
 
-/* The server need not remember this request: it was sent once, and here is its answer. */
-static void forget(struct redis *r, struct request *q, snib__ns now)
+static bool yes_or_no(const struct snib__resp_value *v)
+{
+        return v[1].integer == 0 || v[1].integer == 1;
+}
+
+/* Of a request that was sent once, and here is its answer, the server need not remember anything; but only once the
+ * answer was acted upon: whoever gave up meanwhile undoes it by its id, in a request that must come first. */
+static void forget(struct request *q)
+{
+        q->forget = q->tag.attempt == 1;
+}
+
+void snib__count_forget(struct redis *r, struct request *q, snib__ns now)
 {
         static const char command[] = "UNLINK";
-        struct request *f = q->tag.attempt == 1 ? snib__redis_request(r, REQUEST_FORGET, now) : NULL;
-        size_t length = f ? snib__name_write_id(NAME_REQUEST, q->op.name, &q->op.id, r->scratch) : 0;
+        struct request *f = snib__redis_request(r, REQUEST_FORGET, now);
+        size_t length = snib__name_write_id(NAME_REQUEST, q->op.name, &q->op.id, r->scratch);
 
         if (f && !snib__link_send(&r->commands, f, 2, (const char *[]){command, r->scratch},
                                   (const size_t[]){sizeof(command) - 1, length}, now))
@@ -96,11 +107,11 @@ static bool taken(struct redis *r, struct request *q, const struct snib__resp_va
 {
         if (refused(r, q, v))
                 return true;
-        if (v[1].integer > 1 || !number(v, count, &q->reply))
+        if (!yes_or_no(v) || !number(v, count, &q->reply))
                 return false;
-        (void)now;
-        /* Who asked may have given up, and then undoes it by its id: the memory stays. */
         q->reply.status = v[1].integer ? SNIB__GRANTED : SNIB__BUSY;
+        if (v[1].integer)
+                forget(q);
         snib__redis_complete(r, q);
         return true;
 }
@@ -111,7 +122,7 @@ static bool counted(struct redis *r, struct request *q, const struct snib__resp_
         (void)now;
         if (refused(r, q, v))
                 return true;
-        if (v[1].integer > 1 || (v[1].integer == 1) != (count == 3) || !number(v, count, &q->reply))
+        if (!yes_or_no(v) || (v[1].integer == 1) != (count == 3) || !number(v, count, &q->reply))
                 return false;
         if (q->op.kind == SNIB_KIND_LATCH && q->reply.value <= 0) { /* Java can leave one that is not above 0 */
                 q->reply.value = 0;
@@ -137,12 +148,12 @@ static bool changed(struct redis *r, struct request *q, const struct snib__resp_
 {
         if (refused(r, q, v))
                 return true;
-        if (v[1].integer > 1 || !number(v, count, &q->reply))
+        if (!yes_or_no(v) || !number(v, count, &q->reply))
                 return false;
         q->reply.status = SNIB__DONE;
         q->reply.applied = v[1].integer == 1;
         if (q->reply.applied)
-                forget(r, q, now);
+                forget(q);
         snib__redis_complete(r, q);
         return true;
 }
@@ -152,11 +163,11 @@ static bool kept(struct redis *r, struct request *q, const struct snib__resp_val
 {
         if (refused(r, q, v))
                 return true;
-        if (v[1].integer > 1 || count != 2)
+        if (!yes_or_no(v) || count != 2)
                 return false;
         q->reply.status = v[1].integer == 0 ? SNIB__GONE : q->op.verb == SNIB__RENEW ? SNIB__RENEWED : SNIB__RELEASED;
         if (q->row == &snib__release_ids_row && v[1].integer)
-                forget(r, q, now);
+                forget(q);
         snib__redis_complete(r, q);
         return true;
 }
@@ -177,7 +188,8 @@ static bool granted(struct redis *r, struct request *q, const struct snib__resp_
                         p->token = q->op.token;
                 p->status = SNIB__GRANTED;
         } else if (v[1].integer == 0 && (count == 2 || count == 4)) {
-                if (!number(v, count == 4 ? 3 : 2, p) || (count == 4 && v[3].type != SNIB__RESP_INTEGER))
+                if (!number(v, count == 4 ? 3 : 2, p) ||
+                    (count == 4 && (v[3].type != SNIB__RESP_INTEGER || v[3].integer < -1)))
                         return false;
                 p->left_ms = count == 4 ? v[3].integer : -1;
                 p->status = SNIB__BUSY;
@@ -199,7 +211,7 @@ static bool described(struct redis *r, struct request *q, const struct snib__res
         (void)now;
         if (refused(r, q, v))
                 return true;
-        if (v[1].integer > 1 || count != (!v[1].integer ? 2 : query ? 5 : 4))
+        if (!yes_or_no(v) || count != (!v[1].integer ? 2 : query ? 5 : 4))
                 return false;
         for (size_t i = 2; i < count; i++)
                 if (v[i].type != SNIB__RESP_INTEGER)
@@ -208,8 +220,9 @@ static bool described(struct redis *r, struct request *q, const struct snib__res
         if (v[1].integer) {
                 p->value = v[2].integer;
                 p->holders = v[3].integer;
-                p->limit = p->value + p->holders;
                 p->left_ms = query ? v[4].integer : -1;
+                if (p->holders < 0 || p->left_ms < -1 || __builtin_add_overflow(p->value, p->holders, &p->limit))
+                        return false;
         }
         p->held = query ? v[1].integer == 1 : p->holders > 0;
         snib__redis_complete(r, q);
@@ -225,7 +238,8 @@ static bool read_value(struct redis *r, struct request *q, const struct snib__re
         (void)now;
         if (refused(r, q, v))
                 return true;
-        if (v[1].integer > 2 || count != (there ? 4 : 2) || (v[1].integer == 2 && q->op.verb != SNIB__OBSERVE) ||
+        if (v[1].integer < 0 || v[1].integer > 2 || count != (there ? 4 : 2) ||
+            (v[1].integer == 2 && q->op.verb != SNIB__OBSERVE) ||
             (there && (v[2].type != SNIB__RESP_INTEGER || v[2].integer <= 0 || v[3].type != SNIB__RESP_STRING)))
                 return false;
         p->status = v[1].integer == 2 ? SNIB__BUSY : SNIB__INFO;

@@ -126,6 +126,7 @@ struct request {
         const char *handshake; /* name of the command, for error texts */
         enum snib__redis_script_id script;
         bool by_text;    /* sent as EVAL */
+        bool forget;     /* its memory at the server is to be taken back */
         uint64_t begins; /* where its first byte stands in all the connection ever sent */
         snib__ns deadline;
         struct snib__op op; /* what was asked; all that it points at is in `bytes`. PERMITS: `data` are the ids, 16
@@ -332,6 +333,8 @@ extern const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHOR
 extern const struct row snib__release_ids_row; /* RELEASE of PERMITS by their ids */
 /* How many bytes the ids of the permits take that `op` is about; 0: about none. */
 size_t snib__count_ids_length(const struct snib__op *op);
+/* Takes back the server's memory of a request that was answered, and whose answer was acted upon. */
+void snib__count_forget(struct redis *r, struct request *q, snib__ns now);
 /* Writes them. False: they are not ids. */
 bool snib__count_ids(const struct snib__op *op, char *ret);
 

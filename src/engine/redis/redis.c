@@ -55,7 +55,7 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
                 q->bytes_room = 0;
         }
         q->kind = kind;
-        q->by_text = false;
+        q->by_text = q->forget = false;
         q->tag = (struct snib__tag){0};
         q->op.verb = 0;
         q->op.id.text[0] = 0;
@@ -332,10 +332,14 @@ static short events_of(const struct link *l, const struct snib__interest *ready)
         return fd < 0 ? -1 : 0;
 }
 
-static void recycle(struct redis *r)
+static void recycle(struct redis *r, snib__ns now)
 {
-        for (struct snib__list *it = snib__list_take(&r->spent); it; it = snib__list_take(&r->spent))
+        for (struct snib__list *it = snib__list_take(&r->spent); it; it = snib__list_take(&r->spent)) {
+                struct request *q = snib__container(it, struct request, note.link);
+                if (q->forget)
+                        snib__count_forget(r, q, now);
                 snib__list_append(&r->free, it);
+        }
         for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
                 snib__listing_free(r, snib__container(it, struct listing, link));
         for (; r->refusals && !snib__list_linked(&r->refused[r->refusals - 1].note.link); r->refusals--)
@@ -363,7 +367,7 @@ static void redis_process(struct snib__engine *e, const struct snib__interest *r
         struct redis *r = redis_of(e);
         short commands = events_of(&r->commands, ready), subscriptions = events_of(&r->subscriptions, ready);
 
-        recycle(r);
+        recycle(r, now);
         go_on_listing(r, now);
         snib__link_process(&r->commands, true, commands, now);
         snib__link_process(&r->subscriptions, r->watched > 0, subscriptions, now);
