@@ -100,49 +100,92 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
         return remove(path);
 }
 
-static void run_all(const struct bench_plan *plan, const char *local_url)
+static void compare_objects(const char *local_url, const char *redis_url)
+{
+        const struct bench_engine engines[] = {{"mem:", "mem:bench"}, {"local:", local_url}, {"redis:", redis_url}};
+
+        bench_costs(engines, redis_url ? 3 : 2);
+}
+
+/* The tables that were asked for by name; all if none was. */
+static bool wanted(char *const *names, const char *table)
+{
+        bool found = !*names;
+
+        for (; *names; names++)
+                found |= !strcmp(*names, table);
+        return found;
+}
+
+static void compare_crowds(const struct bench_plan *plan, const char *local_url, struct redis_server *server)
+{
+        if (server)
+                bench_crowd(plan, redis_server_url(server), server);
+        bench_crowd(plan, local_url, NULL);
+}
+
+static void count_all_allocations(const char *local_url, const char *redis_url)
+{
+        printf("\nheap allocations of snib's own code in one pair, after warm-up\n");
+        count_allocations("mem", "mem:bench");
+        count_allocations("local", local_url);
+        if (redis_url)
+                count_allocations("redis", redis_url);
+}
+
+static void run_all(const struct bench_plan *plan, const char *local_url, char *const *names)
 {
         struct redis_server *server = NULL;
+        const char *redis_url = NULL;
 
         if (redis_server_unavailable())
                 printf("server:  %s; its part is left out\n", redis_server_unavailable());
         else {
                 server = redis_server_start(&(struct redis_server_options){.tcp = true});
+                redis_url = redis_server_url(server);
                 print_server(server);
         }
         printf("method:  %d rounds of %lld ms, contenders in turn within a round, after %lld ms of warm-up; medians of "
                "the rounds;\n"
                "         ratios are medians of the rounds' ratios to the first line; CPU is this process's, per pair\n",
                plan->rounds, (long long)plan->run_ms, (long long)plan->warm_ms);
-        if (server)
-                compare_redis(plan, redis_server_url(server));
-        compare_local(plan, local_url);
-        if (server)
+        if (server && wanted(names, "redis"))
+                compare_redis(plan, redis_url);
+        if (wanted(names, "local"))
+                compare_local(plan, local_url);
+        if (server && wanted(names, "red"))
                 bench_red(plan);
-        printf("\nheap allocations of snib's own code in one pair, after warm-up\n");
-        count_allocations("mem", "mem:bench");
-        count_allocations("local", local_url);
-        if (server)
-                count_allocations("redis", redis_server_url(server));
+        if (wanted(names, "allocations"))
+                count_all_allocations(local_url, redis_url);
+        if (wanted(names, "objects"))
+                compare_objects(local_url, redis_url);
+        if (wanted(names, "crowds"))
+                compare_crowds(plan, local_url, server);
         redis_server_free(server);
 }
 
 int main(int argc, char **argv)
 {
         const char *tmp = getenv("TMPDIR");
+        bool short_run = argc > 1 && !strcmp(argv[1], "--quick");
         char directory[200], url[220];
 
-        if (argc > 2 || (argc == 2 && strcmp(argv[1], "--quick") != 0)) {
-                fprintf(stderr, "usage: snib-bench [--quick]\n");
-                return 64;
-        }
+        for (int i = 1 + short_run; i < argc; i++)
+                if (!strstr(" redis local red allocations objects crowds ", argv[i])) {
+                        fprintf(stderr,
+                                "usage: snib-bench [--quick] [redis|local|red|allocations|objects|crowds]...\n");
+                        return 64;
+                }
         snprintf(directory, sizeof(directory), "%.150s/snib-bench-XXXXXX", tmp ? tmp : "/tmp");
         if (!mkdtemp(directory))
                 bench_die("%s: %s", directory, strerror(errno));
         snprintf(url, sizeof(url), "local:%s", directory);
-        printf("command: script/bench%s%s\n", argc == 2 ? " " : "", argc == 2 ? argv[1] : "");
+        printf("command: script/bench");
+        for (int i = 1; i < argc; i++)
+                printf(" %s", argv[i]);
+        printf("\n");
         print_machine();
-        run_all(argc == 2 ? &quick : &normal, url);
+        run_all(short_run ? &quick : &normal, url, argv + 1 + short_run);
         nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
         return 0;
 }

@@ -59,7 +59,7 @@ void bench_die(const char *format, ...)
         exit(1);
 }
 
-static int64_t now_ns(void)
+int64_t bench_now(void)
 {
         struct timespec t;
 
@@ -79,12 +79,12 @@ static double cpu_us(void)
 static void work(struct worker *w, void *mine)
 {
         const struct run *r = w->run;
-        int64_t start = now_ns();
+        int64_t start = bench_now();
 
         while (start < r->run_until) {
                 if (!r->contender->pair(mine))
                         bench_die("%s: a pair failed on %s", r->contender->name, r->where);
-                int64_t end = now_ns();
+                int64_t end = bench_now();
                 if (start >= r->warm_until) {
                         w->pairs++;
                         if (w->kept < w->room)
@@ -157,7 +157,7 @@ static void run_once(const struct bench_plan *plan, const struct bench_contender
         pthread_barrier_init(&r.set, NULL, (unsigned)threads + 1);
         start_workers(&r, workers, samples);
         pthread_barrier_wait(&r.ready);
-        r.warm_until = now_ns() + plan->warm_ms * 1000000;
+        r.warm_until = bench_now() + plan->warm_ms * 1000000;
         r.run_until = r.warm_until + plan->run_ms * 1000000;
         double cpu = cpu_us();
         pthread_barrier_wait(&r.set);

@@ -44,12 +44,11 @@ static int port_of(const char *where)
 static void *load_scripts(const char *where)
 {
         redisContext *c = redisConnect("127.0.0.1", port_of(where));
-        static const int needed[] = {SNIB__SCRIPT_ACQUIRE, SNIB__SCRIPT_RELEASE};
 
         if (!c || c->err)
                 bench_die("no Redis at %s", where);
-        for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-                const struct snib__redis_script *s = &snib__redis_scripts_built_in[needed[i]];
+        for (int i = 0; i < SNIB__SCRIPTS; i++) {
+                const struct snib__redis_script *s = &snib__redis_scripts_built_in[i];
                 redisReply *r = redisCommand(c, "SCRIPT LOAD %b", s->text, s->length);
                 if (!r || r->type != REDIS_REPLY_STRING || strcmp(r->str, s->sha1) != 0)
                         bench_die("SCRIPT LOAD %s failed", s->name);
@@ -70,42 +69,59 @@ struct bare {
         int fd;
         int acquire_length;
         int release_length;
-        char acquire[512];
-        char release[512];
+        char acquire[640];
+        char release[640];
 };
 
-/* `more` may be NULL. */
-static int format(char *ret, size_t size, int script, const char *key, const char *id, const char *last,
-                  const char *more)
+/* `words`: the number of keys, keys, arguments, NULL. */
+static int format(char *ret, size_t size, int script, const char *const *words)
 {
-        const char *words[] = {"EVALSHA", snib__redis_scripts_built_in[script].sha1, "1", key, id, last, more};
-        int n = snprintf(ret, size, "*%d\r\n", more ? 7 : 6);
+        int count = 2, n;
 
-        for (size_t i = 0; i < (more ? 7 : 6); i++)
+        while (words[count - 2])
+                count++;
+        n = snprintf(ret, size, "*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n", count,
+                     snib__redis_scripts_built_in[script].sha1);
+        for (int i = 0; i < count - 2; i++)
                 n += snprintf(ret + n, size - (size_t)n, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
         return n;
+}
+
+/* Negative: refused. */
+static int dial(const char *where)
+{
+        struct sockaddr_in a = {
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)port_of(where)), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+        if (fd < 0)
+                return fd;
+        if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+                close(fd);
+                return -1;
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        return fd;
 }
 
 static void *bare_begin(void *shared, const char *where, int thread)
 {
         struct bare *b = calloc(1, sizeof(*b));
-        struct sockaddr_in a = {
-            .sin_family = AF_INET, .sin_port = htons((uint16_t)port_of(where)), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        int one = 1;
         struct words w;
 
         (void)shared;
         if (!b)
                 return NULL;
-        b->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (b->fd < 0 || connect(b->fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+        b->fd = dial(where);
+        if (b->fd < 0) {
                 free(b);
                 return NULL;
         }
-        setsockopt(b->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         make_words(&w, thread);
-        b->acquire_length = format(b->acquire, sizeof(b->acquire), SNIB__SCRIPT_ACQUIRE, w.key, w.id, LEASE_MS, "0");
-        b->release_length = format(b->release, sizeof(b->release), SNIB__SCRIPT_RELEASE, w.key, w.id, w.channel, NULL);
+        b->acquire_length = format(b->acquire, sizeof(b->acquire), SNIB__SCRIPT_ACQUIRE,
+                                   (const char *[]){"1", w.key, w.id, LEASE_MS, "0", NULL});
+        b->release_length = format(b->release, sizeof(b->release), SNIB__SCRIPT_RELEASE,
+                                   (const char *[]){"1", w.key, w.id, w.channel, NULL});
         return b;
 }
 
@@ -146,6 +162,97 @@ static bool bare_pair(void *mine)
 
 const struct bench_contender bench_redis_bare = {
     "bare blocking sockets", load_scripts, close_shared, bare_begin, bare_end, bare_pair};
+
+/* --- a socket, and the scripts of other objects
+ * ---------------------------------------------------------------------------- */
+
+#define DONE_MS "60000"
+/* Of hold and request, counted up with every pair as snib's are: the server remembers some of them. */
+#define COUNTED ":00000000"
+#define TAKE_ID "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c5" COUNTED
+#define GIVE_ID "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c6" COUNTED
+#define WORDS_MAX 14
+
+#define LOCK_CHANNEL "redisson_lock__channel:{bare}"
+#define FAIR_KEYS "4", "bare", "redisson_lock_queue:{bare}", "redisson_lock_timeout:{bare}", "snib_waiting:{bare}"
+#define RELEASED                                   \
+        SNIB__SCRIPT_RELEASE, 2,                   \
+        {                                          \
+                "1", "bare", TAKE_ID, LOCK_CHANNEL \
+        }
+
+/* A script, how many lines its answer has, and its words. */
+struct step {
+        int script, lines;
+        const char *words[WORDS_MAX];
+};
+
+/* clang-format off */
+static const struct {
+        struct step take, give;
+} pairs[BENCH_NOUNS] = {
+    [BENCH_LOCK] = {{SNIB__SCRIPT_ACQUIRE, 4, {"1", "bare", TAKE_ID, LEASE_MS, "0"}}, {RELEASED}},
+    [BENCH_FENCED] = {{SNIB__SCRIPT_ACQUIRE_FENCED, 4,
+                       {"2", "bare", "redisson_lock_token:{bare}", TAKE_ID, LEASE_MS, "0"}}, {RELEASED}},
+    [BENCH_FAIR] = {{SNIB__SCRIPT_FAIR, 4, {FAIR_KEYS, "1", TAKE_ID, LOCK_CHANNEL, LEASE_MS, "0", "0", LEASE_MS}},
+                    {SNIB__SCRIPT_FAIR, 2, {FAIR_KEYS, "2", TAKE_ID, LOCK_CHANNEL}}},
+    [BENCH_SPIN] = {{SNIB__SCRIPT_ACQUIRE, 4, {"1", "bare", TAKE_ID, LEASE_MS, "0"}},
+                    {SNIB__SCRIPT_RELEASE, 2, {"1", "bare", TAKE_ID}}},
+    [BENCH_WRITE] = {{SNIB__SCRIPT_RW, 4,
+                      {"1", "bare", "1", "6", TAKE_ID, "{bare}", "redisson_rwlock:{bare}", LEASE_MS, "0", ""}},
+                     {SNIB__SCRIPT_RW, 2, {"1", "bare", "2", "6", TAKE_ID, "{bare}", "redisson_rwlock:{bare}"}}},
+    [BENCH_SEMAPHORE] = {{SNIB__SCRIPT_SEMAPHORE_ACQUIRE, 3,
+                          {"2", "bare", "snib_request:{bare}:" TAKE_ID, "1", DONE_MS}},
+                         {SNIB__SCRIPT_SEMAPHORE_ADD, 3,
+                          {"2", "bare", "snib_request:{bare}:" GIVE_ID, "1", "0", "redisson_sc:{bare}", DONE_MS}}},
+    [BENCH_PERMITS] = {{SNIB__SCRIPT_PERMITS_ACQUIRE, 4,
+                        {"2", "bare", "{bare}:timeout", LEASE_MS, "0", "an id of 16 byte", "redisson_sc:{bare}"}},
+                       {SNIB__SCRIPT_PERMITS_RELEASE, 2,
+                        {"2", "bare", "{bare}:timeout", "an id of 16 byte", "redisson_sc:{bare}"}}},
+};
+/* clang-format on */
+
+/* `at` NULL: the request has no id. */
+static void number(char *at, unsigned pair)
+{
+        char digits[sizeof(COUNTED)];
+
+        snprintf(digits, sizeof(digits), ":%08u", pair % 100000000);
+        if (at)
+                memcpy(at, digits, strlen(digits));
+}
+
+double bench_redis_bare_rate(enum bench_noun noun, const char *where, int64_t run_ms)
+{
+        const struct step *take = &pairs[noun].take, *give = &pairs[noun].give;
+        redisContext *c = load_scripts(where);
+        struct bare b = {.fd = dial(where)};
+        char *first, *second;
+        int64_t until;
+        unsigned done = 0;
+
+        if (b.fd < 0)
+                bench_die("no Redis at %s", where);
+        freeReplyObject(redisCommand(c, "DEL bare {bare}:timeout"));
+        if (noun == BENCH_SEMAPHORE || noun == BENCH_PERMITS)
+                freeReplyObject(redisCommand(c, "SET bare 1"));
+        b.acquire_length = format(b.acquire, sizeof(b.acquire), take->script, take->words);
+        b.release_length = format(b.release, sizeof(b.release), give->script, give->words);
+        first = strstr(b.acquire, COUNTED);
+        second = strstr(b.release, COUNTED);
+        for (until = bench_now() + run_ms * 1000000; bench_now() < until; done++) {
+                number(first, done);
+                number(second, done);
+                if (!ask(b.fd, b.acquire, b.acquire_length, take->lines, "*2\r\n:1\r\n") ||
+                    !ask(b.fd, b.release, b.release_length, give->lines,
+                         give->lines == 2 ? "*1\r\n:1\r\n" : "*2\r\n:1\r\n"))
+                        bench_die("%s: a bare pair failed", bench_noun_text(noun));
+        }
+        freeReplyObject(redisCommand(c, "DEL bare"));
+        close(b.fd);
+        close_shared(c);
+        return (double)done * 1e3 / (double)run_ms;
+}
 
 /* --- hiredis
  * ------------------------------------------------------------------------------------------------------------- */

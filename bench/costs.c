@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What one pair on each object costs a lone caller, on each engine: the time and the allocations, side by side. No
+ * floor stands beside it; the first rows of bench_compare() have that.
+ */
+
+#include "base/alloc.h"
+#include "bench.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WARM_PAIRS 200
+#define COUNTED_PAIRS 1000
+
+static int by_value(const void *a, const void *b)
+{
+        int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+        return x < y ? -1 : x > y;
+}
+
+static void cost(struct bench_seat *seat, double *ret_us, double *ret_allocations)
+{
+        static int64_t took[COUNTED_PAIRS];
+        uint64_t before = 0;
+
+        for (int i = -WARM_PAIRS; i < COUNTED_PAIRS; i++) {
+                int64_t start = bench_now();
+
+                if (i == 0)
+                        before = snib__alloc_count;
+                if (!bench_seat_take(seat, 1000))
+                        bench_die("%s: busy, though nobody else wants it", bench_noun_text(seat->noun));
+                bench_seat_give(seat);
+                if (i >= 0)
+                        took[i] = bench_now() - start;
+        }
+        *ret_allocations = (double)(snib__alloc_count - before) / COUNTED_PAIRS;
+        qsort(took, COUNTED_PAIRS, sizeof(*took), by_value);
+        *ret_us = (double)took[COUNTED_PAIRS / 2] / 1e3;
+}
+
+void bench_costs(const struct bench_engine *engines, int count)
+{
+        printf("\nEvery object: one pair of a lone caller, p50 in us of %d pairs, and allocations of snib's own code\n",
+               COUNTED_PAIRS);
+        printf("%-12s %-17s", "", "");
+        for (int i = 0; i < count; i++)
+                printf(" %9s %7s", engines[i].name, "allocs");
+        printf("\n");
+        for (int noun = 0; noun < BENCH_NOUNS; noun++) {
+                printf("%-12s %-17s", bench_noun_text(noun), bench_noun_pair(noun));
+                for (int i = 0; i < count; i++) {
+                        struct snib_error err = SNIB_ERROR_INIT;
+                        struct bench_seat seat;
+                        snib_client *client;
+                        double us, allocations;
+
+                        if (snib_open(&client, engines[i].url, NULL, &err) < 0)
+                                bench_die("%s", err.text);
+                        bench_seat_begin(&seat, client, noun, "costs");
+                        cost(&seat, &us, &allocations);
+                        bench_seat_end(&seat);
+                        snib_close(client);
+                        printf(" %9.1f %7g", us, allocations);
+                }
+                printf("\n");
+                fflush(stdout);
+        }
+}
