@@ -94,7 +94,7 @@ static const struct {
     {"fair_order_of_asking", "L3", SIM_FAIR, SIM_BYTES},
     {"rw_renewal_shortens_others", "S2 S5 model", SIM_RW, SIM_BYTES},
     {"rw_downgrade_wakes_nobody", "L1", SIM_RW, SIM_BYTES},
-    {"rw_writer_beside_readers", "S10", SIM_RW, SIM_BYTES},
+    {"rw_writer_beside_readers", "S10 model", SIM_RW, SIM_BYTES},
     {"rw_reader_beside_writer", "S10 S5", SIM_RW, SIM_BYTES},
     {"semaphore_acquire_forgotten", "S8", SIM_SEMAPHORE, SIM_BYTES},
     {"semaphore_wakes_nobody", "L1", SIM_SEMAPHORE, SIM_BYTES},

@@ -64,7 +64,7 @@ static const struct {
     {SNIB__BUG_permits_beyond_limit, SNIB__SCRIPT_PERMITS_ACQUIRE, "#ids <= left", "left > 0"},
     {SNIB__BUG_latch_count_forgotten, SNIB__SCRIPT_LATCH_ADD, "redis.pcall('SET', KEYS[2], left, 'PX', ARGV[3])", "{}"},
     {SNIB__BUG_latch_delete_wakes_nobody, SNIB__SCRIPT_LATCH_DELETE, "redis.pcall('PUBLISH', ARGV[1], '0')", ""},
-    {SNIB__BUG_latch_below_zero, SNIB__SCRIPT_LATCH_ADD, "if left > 0 then", "if true then"},
+    {SNIB__BUG_latch_below_zero, SNIB__SCRIPT_LATCH_ADD, "left > 0 and", "true and"},
     {SNIB__BUG_election_begin_untold, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('PUBLISH', ARGV[4], '2')", ""},
     {SNIB__BUG_register_write_forgotten, SNIB__SCRIPT_REGISTER_WRITE,
      "redis.pcall('SET', KEYS[2], text, 'PX', ARGV[4])", "{}"},
