@@ -99,7 +99,7 @@ class Java:
         if stamp.exists() and all(s.stat().st_mtime < stamp.stat().st_mtime for s in sources):
             return
         classes.mkdir(exist_ok=True)
-        subprocess.run(["javac", "--release", "11", "-nowarn", "-cp", f"{self.directory}/lib/*", "-d", str(classes), *map(str, sources)],
+        subprocess.run(["javac", "--release", "11", "-cp", f"{self.directory}/lib/*", "-d", str(classes), *map(str, sources)],
                        check=True, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
         stamp.touch()
 
@@ -188,6 +188,7 @@ class Worker:
         with self.lock:
             left, self.pending = self.pending, {}
         for pending in left.values():
+            pending.about += "\n" + self.errors.read_text(errors="replace")[-2000:]
             pending.fill(None)
 
     def start(self, actor, *words):

@@ -143,6 +143,7 @@ public final class Worker {
         return kind.equals("fenced") ? "1 " + newer(lock, "getToken") : "1";
     }
 
+    @SuppressWarnings("deprecation") // what both versions have
     private String semaphore(String verb, RSemaphore semaphore, List<String> args) throws Exception {
         switch (verb) {
             case "sem-set":
