@@ -86,8 +86,15 @@ static void asker_set(struct snib__question *q, const struct snib_lock *object)
                 q->ask.op.id = own->id;
 }
 
-/* Hands the request to core; NULL: no memory. */
-static struct snib__question *ask_begin(struct snib_lock *object, const struct snib__op *op, struct snib__wait *w)
+/* A number or a value, or permits, may be different afterwards; so it is to be executed once. */
+static bool is_change(enum snib__verb verb)
+{
+        return verb && verb != SNIB__QUERY && verb != SNIB__FORCE;
+}
+
+/* Hands the request to core; NULL: no memory. It ends by itself after `length`. */
+static struct snib__question *ask_begin(struct snib_lock *object, const struct snib__op *op, snib__ns length,
+                                        struct snib__wait *w)
 {
         struct snib_client *c = object->client;
         struct snib__question *q = snib__question_new(c);
@@ -103,13 +110,13 @@ static struct snib__question *ask_begin(struct snib_lock *object, const struct s
         memcpy(q->name, object->name, object->name_length);
         q->wait = w;
         q->ask.owner_data = q;
-        q->ask.deadline = snib__after(now, c->timeout);
+        q->ask.deadline = snib__after(now, length);
         q->ask.op.kind = object->kind;
         q->ask.op.name = (struct snib__name){q->name, object->name_length};
         q->ask.op.who = c->who;
         w->deadline = SNIB__NEVER; /* core's business */
         snib__about_set(&w->about, object->kind, q->ask.op.name);
-        w->about.change = op->verb != SNIB__QUERY && op->verb != SNIB__FORCE;
+        w->about.change = is_change(op->verb);
         if (w->about.change)
                 snib__id_fresh(c, &q->ask.op.id);
         else
@@ -170,7 +177,8 @@ static int ask_end(struct snib_client *c, struct snib__question *q, const struct
         return r;
 }
 
-int snib__ask(struct snib_lock *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err)
+static int ask(struct snib_lock *object, const struct snib__op *op, snib__ns length, struct snib__asked *ret,
+               struct snib_error *err)
 {
         struct snib_client *c = object->client;
         struct snib__wait w = {.info = ret->info};
@@ -180,7 +188,7 @@ int snib__ask(struct snib_lock *object, const struct snib__op *op, struct snib__
         snib__client_enter(c);
         if (c->closing) {
                 r = snib__closed(err);
-        } else if (!(q = ask_begin(object, op, &w))) {
+        } else if (!(q = ask_begin(object, op, length, &w))) {
                 r = snib__no_memory(err);
         } else {
                 snib__drive_wait(c, &w);
@@ -190,8 +198,8 @@ int snib__ask(struct snib_lock *object, const struct snib__op *op, struct snib__
         return r;
 }
 
-int snib__ask_async(struct snib_lock *object, const struct snib__op *op, const struct snib__then *then,
-                    struct snib_error *err)
+static int ask_async(struct snib_lock *object, const struct snib__op *op, snib__ns length,
+                     const struct snib__then *then, struct snib_error *err)
 {
         struct snib_client *c = object->client;
         struct snib__async *a;
@@ -200,7 +208,7 @@ int snib__ask_async(struct snib_lock *object, const struct snib__op *op, const s
         snib__client_enter(c);
         r = snib__async_new_call(c, then, &a, err);
         if (r == 0) {
-                a->question = ask_begin(object, op, &a->wait);
+                a->question = ask_begin(object, op, length, &a->wait);
                 r = snib__async_begun(c, a, a->question ? 0 : snib__no_memory(err));
         }
         snib__drive_step(c);
@@ -208,59 +216,37 @@ int snib__ask_async(struct snib_lock *object, const struct snib__op *op, const s
         return r;
 }
 
-/* Without a verb nothing is asked: core answers at the deadline. */
-static struct snib__question *pause_begin(struct snib_client *c, snib__ns length, struct snib__wait *w)
+int snib__ask(struct snib_lock *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err)
 {
-        struct snib__question *q = snib__question_new(c);
-        snib__ns now = snib__os_now();
+        return ask(object, op, object->client->timeout, ret, err);
+}
 
-        if (!q)
-                return NULL;
-        q->wait = w;
-        q->ask.owner_data = q;
-        q->ask.deadline = snib__after(now, length);
-        w->deadline = SNIB__NEVER;
-        snib__about_set(&w->about, SNIB_KIND_ANY, (struct snib__name){"pause", 5});
-        snib__core_ask(&c->core, &q->ask, now);
-        return q;
+int snib__ask_async(struct snib_lock *object, const struct snib__op *op, const struct snib__then *then,
+                    struct snib_error *err)
+{
+        return ask_async(object, op, object->client->timeout, then, err);
+}
+
+/* A request without a verb asks nothing, of nobody: core answers it at its deadline. */
+static struct snib_lock nobody(struct snib_client *c)
+{
+        return (struct snib_lock){.client = c, .name = (char *)"", .kind = SNIB_KIND_ANY};
 }
 
 int snib__pause(struct snib_client *c, snib__ns length, struct snib_error *err)
 {
+        struct snib_lock object = nobody(c);
         struct snib__asked ret = {0};
-        struct snib__wait w = {0};
-        struct snib__question *q;
-        int r;
 
-        snib__client_enter(c);
-        if (c->closing) {
-                r = snib__closed(err);
-        } else if (!(q = pause_begin(c, length, &w))) {
-                r = snib__no_memory(err);
-        } else {
-                snib__drive_wait(c, &w);
-                r = ask_end(c, q, &w, &ret, err);
-        }
-        snib__client_leave(c);
-        return r;
+        return ask(&object, &(struct snib__op){0}, length, &ret, err);
 }
 
 int snib__pause_async(struct snib_client *c, snib__ns length, snib_done_callback *done, void *arg,
                       struct snib_error *err)
 {
-        struct snib__then then = {.done = done, .arg = arg};
-        struct snib__async *a;
-        int r;
+        struct snib_lock object = nobody(c);
 
-        snib__client_enter(c);
-        r = snib__async_new_call(c, &then, &a, err);
-        if (r == 0) {
-                a->question = pause_begin(c, length, &a->wait);
-                r = snib__async_begun(c, a, a->question ? 0 : snib__no_memory(err));
-        }
-        snib__drive_step(c);
-        snib__client_leave(c);
-        return r;
+        return ask_async(&object, &(struct snib__op){0}, length, &(struct snib__then){.done = done, .arg = arg}, err);
 }
 
 int64_t snib__random_below(struct snib_client *c, int64_t below)
