@@ -275,6 +275,8 @@ void sim_check_clock(struct sim *w)
                         if (s)
                                 seen->seat[k] = *s;
                 }
+                memcpy(seen->place, t->place, (size_t)t->places * sizeof(t->place[0]));
+                seen->places = t->places;
         }
         sim_check_server(w, -1);
 }

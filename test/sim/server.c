@@ -178,7 +178,8 @@ static void apply(struct sim *w, int actor, int name, const struct snib__op *op,
         if (forgotten(w, name, op, ret_reply))
                 return;
         snib__record_apply(r, op, server_clock(w), ret_reply, &change);
-        broken = snib__record_check(r);
+        /* It compares every pair: where requests are remembered by the dozen, not every time. */
+        broken = r->dones < 16 || w->event_count % 8 == 0 ? snib__record_check(r) : NULL;
         if (broken)
                 sim_fail(w, SIM_UNSAFE, "model", "%s: not so: %s", w->names[name], broken);
         keep_value(w, name, op, ret_reply);
