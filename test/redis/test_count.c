@@ -258,6 +258,24 @@ static void requests_are_remembered_while_they_may_be_repeated(void **state)
         pump_close(c);
 }
 
+/* The answer to the first came too late for who asked, and was thrown away: the third must find the memory. */
+static void F15_a_late_answer_does_not_end_the_memory(void **state)
+{
+        struct pump *c = pump_connect(redis_server_url(kit_server), 3);
+        struct snib__op op = asked(c, SNIB__ADD, SNIB_KIND_SEMAPHORE, 1), other;
+        uint32_t first = pump_submit(c, &op), second = pump_submit(c, &op);
+
+        (void)state;
+        assert_int_equal(first, 1);
+        assert_int_equal(pump_answer(c, first).value, 1);
+        assert_int_equal(pump_answer(c, second).value, 1);
+        other = asked(c, SNIB__QUERY, SNIB_KIND_SEMAPHORE, 0);
+        (void)pump_do(c, &other);
+        assert_int_equal(pump_do(c, &op).value, 1);
+        kit_text_is("1", "GET x");
+        pump_close(c);
+}
+
 /* Whoever gave up while the answer was on its way undoes it at once: the memory must last until then. */
 static void F18_an_acquire_that_was_just_answered_can_be_undone(void **state)
 {
@@ -898,6 +916,7 @@ int main(void)
             TEST(F102_repeated_requests_count_once),
             TEST(a_repeated_deletion_leaves_the_next_one),
             TEST(requests_are_remembered_while_they_may_be_repeated),
+            TEST(F15_a_late_answer_does_not_end_the_memory),
             TEST(F18_an_acquire_that_was_just_answered_can_be_undone),
             TEST(F48_a_full_server_takes_back_and_renews),
             TEST(F100_numbers_stay_in_their_range),

@@ -91,10 +91,22 @@ static void forget(struct request *q)
         q->forget = q->tag.attempt == 1;
 }
 
+/* The answer came too late for who asked: a repetition is under way, and more of them may follow. */
+static bool repeated(const struct redis *r, const struct request *q)
+{
+        snib__list_each (it, &r->commands.in_flight) {
+                const struct request *later = snib__container(it, struct request, note.link);
+                if (later->tag.object == q->tag.object && later->tag.cookie == q->tag.cookie &&
+                    later->kind == REQUEST_OP && snib__id_equal(&later->op.id, &q->op.id))
+                        return true;
+        }
+        return false;
+}
+
 void snib__count_forget(struct redis *r, struct request *q, snib__ns now)
 {
         static const char command[] = "UNLINK";
-        struct request *f = snib__redis_request(r, REQUEST_FORGET, now);
+        struct request *f = repeated(r, q) ? NULL : snib__redis_request(r, REQUEST_FORGET, now);
         size_t length = snib__name_write_id(NAME_REQUEST, q->op.name, &q->op.id, r->scratch);
 
         if (f && !snib__link_send(&r->commands, f, 2, (const char *[]){command, r->scratch},
