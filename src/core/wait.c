@@ -25,7 +25,8 @@ static bool may_have_taken(const struct snib__hold *h)
 {
         if (h->observe || h->kind == SNIB_KIND_LATCH)
                 return false;
-        if (h->kind == SNIB_KIND_SEMAPHORE && SNIB__BUG(semaphore_not_undone))
+        if ((h->kind == SNIB_KIND_SEMAPHORE && SNIB__BUG(semaphore_not_undone)) ||
+            (h->kind == SNIB_KIND_SPIN && SNIB__BUG(spin_doubt_not_released)))
                 return false;
         return h->in_doubt || (h->stray && h->kind == SNIB_KIND_SEMAPHORE);
 }
@@ -253,7 +254,8 @@ static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, con
         snib__ns delay = SNIB__POLL_MAX;
 
         if (h->kind == SNIB_KIND_SPIN)
-                delay = snib__min(SNIB__SPIN_MIN << snib__min(h->attempt - 1, 16), SNIB__SPIN_MAX);
+                delay = snib__min(SNIB__SPIN_MIN << snib__min(h->attempt - 1, 16),
+                                  SNIB__BUG(spin_backoff_unbounded) ? SNIB__NEVER : SNIB__SPIN_MAX);
 
         if (SNIB__BUG(sleeping_past_dead_holders_ttl) ||
             (h->kind == SNIB_KIND_SPIN && SNIB__BUG(spin_never_asks_again)))

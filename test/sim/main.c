@@ -83,6 +83,8 @@ static const struct {
     /* the core */
     {"wake_up_not_passed_on", "L1", SIM_SEMAPHORE, SIM_WATCH},
     {"spin_never_asks_again", "L2 L5", SIM_SPIN, -1},
+    {"spin_backoff_unbounded", "L2 L5", SIM_SPIN, -1},
+    {"spin_doubt_not_released", "S4", SIM_SPIN, -1},
     {"own_writer_not_named", "L1 L2 L5", SIM_RW, -1},
     {"semaphore_not_undone", "S8", SIM_SEMAPHORE, -1},
     {"observer_waits_its_turn", "S12 L1", SIM_ELECTION, -1},
