@@ -100,7 +100,7 @@ static const struct {
     {"rw_reader_beside_writer", "S10 S5", SIM_RW, SIM_BYTES},
     {"semaphore_acquire_forgotten", "S8", SIM_SEMAPHORE, SIM_BYTES},
     {"semaphore_wakes_nobody", "L1", SIM_SEMAPHORE, SIM_BYTES},
-    {"permits_expired_stay_out", "L2 L1", SIM_PERMIT, SIM_BYTES},
+    {"permits_expired_stay_out", "L2 L1 R3", SIM_PERMIT, SIM_BYTES},
     {"permits_by_clients_clock", "S2 S5", SIM_PERMIT, SIM_BYTES},
     {"permits_beyond_limit", "S8", SIM_PERMIT, SIM_BYTES},
     {"latch_count_forgotten", "S9", SIM_LATCH, SIM_BYTES},
