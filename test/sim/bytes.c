@@ -174,9 +174,7 @@ static void feed(struct sim *w, struct snib__redis_conn *c, const char *bytes, s
 
         if (wall_us(w) > s->wall_us || s->wall_us - wall_us(w) > 1000)
                 s->wall_us = wall_us(w); /* else the commands before have used up this microsecond */
-        if (w->options.scripted)
-                sim_trace(w, -1, "bytes", 0, "from client %d", c->client);
-        else
+        if (!w->options.scripted)        /* a scenario tells what they do, not how many there are */
                 sim_trace(w, -1, "bytes", (int64_t)length, "%d from client %d", (int)length, c->client);
         while (length > 0) {
                 size_t n = 1;

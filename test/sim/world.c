@@ -139,7 +139,10 @@ void sim_trace(struct sim *w, int client, const char *what, int64_t number, cons
                 return;
         FILE *out = w->out ? w->out : stdout;
 
-        fprintf(out, "%4d.%09d ", (int)(w->now / SNIB__S), (int)(w->now % SNIB__S));
+        if (w->options.scripted) /* what must follow again after a change of no consequence */
+                fprintf(out, "%4d.%06d ", (int)(w->now / SNIB__S), (int)(w->now % SNIB__S / 1000));
+        else
+                fprintf(out, "%4d.%09d ", (int)(w->now / SNIB__S), (int)(w->now % SNIB__S));
         if (client >= 0)
                 fprintf(out, "c%d.%u ", client, w->clients[client].incarnation);
         else
