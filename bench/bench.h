@@ -31,6 +31,7 @@ struct bench_plan {
         int rounds;
         int64_t warm_ms;
         int64_t run_ms;
+        int64_t crowd_ms; /* of a hand-over: longer than a waiter sleeps that was told nothing */
 };
 
 /* Runs all contenders in turn and prints one line for each: medians of the rounds, and the ratios to the first. */
