@@ -24,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 1024
+#define CONNECTIONS_MAX 4096
 #define ATTEMPTS_MAX 4096
 #define CHUNK_MAX 16384
 #define QUEUE_MAX (1 << 20) /* what one flow keeps before it stops reading */
