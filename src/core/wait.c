@@ -119,40 +119,51 @@ static void unwatch(struct snib__core *c, struct snib__hold *h)
         snib__hold_dirty(c, h);
 }
 
-/* Whether there may be room for `next` although, or because, the one before it was answered so. */
+/* Whether an answer to this one leaves anything for others. */
+static bool leaves_room(const struct snib__hold *h, enum snib__status answer)
+{
+        if (answer == SNIB__GONE || h->kind == SNIB_KIND_SEMAPHORE || h->kind == SNIB_KIND_PERMITS)
+                return true;
+        return h->kind == (answer == SNIB__GRANTED ? SNIB_KIND_READ : SNIB_KIND_WRITE);
+}
+
+/* Whether it may be room for `next`: after a grant for its like, after a refusal for who wants less. */
 static bool may_follow(const struct snib__hold *h, const struct snib__hold *next, enum snib__status answer)
 {
-        bool counted = h->kind == SNIB_KIND_SEMAPHORE || h->kind == SNIB_KIND_PERMITS;
-
         if (next->observe)
                 return false;
         if (answer == SNIB__GRANTED)
-                return next->kind == h->kind && (counted || h->kind == SNIB_KIND_READ);
+                return next->kind == h->kind;
         if (answer == SNIB__BUSY)
-                return counted ? next->n < h->n : h->kind == SNIB_KIND_WRITE && next->kind == SNIB_KIND_READ;
+                return h->kind == SNIB_KIND_WRITE ? next->kind == SNIB_KIND_READ : next->n < h->n;
         return true; /* it left without having used it */
 }
 
-/* A change that this one took is passed on to the next in line that could use what is left of it. */
-static void pass_on(struct snib__core *c, struct snib__hold *h, struct snib__hold *next, enum snib__status answer,
-                    snib__ns now)
+/* Who is to have a change that this one took: the next in line that could use what is left of it. NULL: nobody, or it
+ * took none. */
+static struct snib__hold *heir(struct snib__hold *h, enum snib__status answer)
 {
-        bool woken = h->woken && !SNIB__BUG(wake_up_not_passed_on);
+        struct snib__hold *next = h->woken && leaves_room(h, answer) ? snib__wait_next(h) : NULL;
 
         h->woken = false;
         while (next && !may_follow(h, next, answer))
                 next = snib__wait_next(next);
-        if (next && woken)
+        return SNIB__BUG(wake_up_not_passed_on) ? NULL : next;
+}
+
+static void pass_on(struct snib__core *c, struct snib__hold *next, snib__ns now)
+{
+        if (next)
                 snib__wait_poke(c, next, true, now);
 }
 
 void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__status answer, snib__ns now)
 {
-        struct snib__hold *next = snib__wait_next(h);
+        struct snib__hold *next = heir(h, answer);
 
         snib__tree_remove(&c->by_wait, &h->by_wait);
         unwatch(c, h);
-        pass_on(c, h, next, answer, now);
+        pass_on(c, next, now);
 }
 
 void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -278,7 +289,7 @@ static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__
         }
         watch(c, h);
         if (!h->again)
-                pass_on(c, h, snib__wait_next(h), SNIB__BUSY, now);
+                pass_on(c, heir(h, SNIB__BUSY), now);
         go_on_waiting(c, h, poll_delay(c, h, r), now);
 }
 
