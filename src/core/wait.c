@@ -127,7 +127,7 @@ static bool leaves_room(const struct snib__hold *h, enum snib__status answer)
         return h->kind == (answer == SNIB__GRANTED ? SNIB_KIND_READ : SNIB_KIND_WRITE);
 }
 
-/* Whether it may be room for `next`: after a grant for its like, after a refusal for who wants less. */
+/* Whether there may be room for `next`: after a grant for its like, after a refusal for who wants less. */
 static bool may_follow(const struct snib__hold *h, const struct snib__hold *next, enum snib__status answer)
 {
         if (next->observe)
