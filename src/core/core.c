@@ -577,15 +577,17 @@ snib__ns snib__core_deadline(const struct snib__core *c)
 
 static bool effect(struct snib__effect *ret, enum snib__effect_kind kind, struct snib__hold *h)
 {
-        memset(ret, 0, sizeof(*ret));
         ret->kind = kind;
         ret->hold = h;
+        ret->call = NULL;
+        ret->ask = NULL;
         return true;
 }
 
 static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
 {
         effect(ret, SNIB__EFFECT_SUBMIT, h);
+        memset(&ret->op, 0, sizeof(ret->op));
         h->submit = false;
         ret->cookie = h->cookie;
         ret->attempt = h->attempt;

@@ -26,6 +26,14 @@ class Many:
     def command(self, seconds, begin="b", end="e"):
         return ["sh", "-c", f"printf %s '{begin}' >> {self.path}; sleep {seconds}; printf %s '{end}' >> {self.path}"]
 
+    def until_told(self, begin="b", end="e"):
+        """The same, until go(): what the test looks at meanwhile does not end by itself."""
+        return ["sh", "-c", f"printf %s '{begin}' >> {self.path}; until test -e {self.path}.go; do sleep 0.02; done; printf %s '{end}' >> {self.path}"]
+
+    def go(self):
+        with open(self.path + ".go", "w", encoding="ascii"):
+            pass
+
     def text(self):
         with open(self.path, encoding="ascii") as f:
             return f.read()
@@ -46,12 +54,14 @@ def show(url, name):
 
 def readers_share_a_writer_does_not(url):
     many = Many()
-    readers = [start("run", "-u", url, "-s", "rw", "--", *many.command(0.6)) for _ in range(3)]
+    readers = [start("run", "-u", url, "-s", "rw", "--", *many.until_told()) for _ in range(3)]
     until(lambda: many.text() == "bbb", "three readers at once")
     info = show(url, "rw")
     equal((info["kind"], info["holders"]), ("read lock", 3))
     code(run("run", "-u", url, "-n", "-x", "rw", "--", "true"), 75)
     writer = start("run", "-u", url, "-x", "rw", "--", *many.command(0.1))
+    writer.stderr.readline()  # "waiting for ..."
+    many.go()
     for r in readers:
         code(finish(r), 0)
     code(finish(writer), 0)
@@ -60,23 +70,27 @@ def readers_share_a_writer_does_not(url):
 
 def a_reader_waits_for_the_writer(url):
     many = Many()
-    writer = start("run", "-u", url, "-x", "rw2", "--", *many.command(0.3))
+    writer = start("run", "-u", url, "-x", "rw2", "--", *many.until_told())
     until(lambda: many.text() == "b", "the writer")
     equal(show(url, "rw2")["kind"], "write lock")
     code(run("run", "-u", url, "-n", "-s", "rw2", "--", "true"), 75)
-    code(run("run", "-u", url, "-s", "rw2", "--", *many.command(0)), 0)
+    reader = start("run", "-u", url, "-s", "rw2", "--", *many.command(0))
+    reader.stderr.readline()
+    many.go()
+    code(finish(reader), 0)
     code(finish(writer), 0)
     equal(many.text(), "bebe")
 
 
 def fair_in_order_of_arrival(url):
     many = Many()
-    first = start("run", "-u", url, "--fair", "line", "--", *many.command(0.5, "_", ""))
+    first = start("run", "-u", url, "--fair", "line", "--", *many.until_told("_", ""))
     until(lambda: many.text() == "_", "the first")
     rest = []
     for i in range(5):
         rest.append(start("run", "-u", url, "--fair", "line", "--", *many.command(0, str(i), "")))
         until(lambda: show(url, "line").get("waiters", 0) >= i + 1, f"number {i} stands in line")
+    many.go()
     for process in [first, *rest]:
         code(finish(process), 0)
     equal(many.text(), "_01234")
@@ -84,9 +98,10 @@ def fair_in_order_of_arrival(url):
 
 def another_kind_is_refused(url):
     many = Many()
-    reader = start("run", "-u", url, "-s", "mixed", "--", *many.command(0.5))
+    reader = start("run", "-u", url, "-s", "mixed", "--", *many.until_told())
     until(lambda: many.text() == "b", "the reader")
     done = run("run", "-u", url, "-n", "mixed", "--", "true")
+    many.go()
     assert done.code not in (0, 75) and "mixed" in done.err, done
     code(finish(reader), 0)
 
@@ -135,10 +150,11 @@ def permits_by_id(url):
 
 def several_keys_all_or_none(url):
     many = Many()
-    holder = start("run", "-u", url, "b", "--", *many.command(0.5))
+    holder = start("run", "-u", url, "b", "--", *many.until_told())
     until(lambda: many.text() == "b", "b is held")
     code(run("run", "-u", url, "-n", "-k", "a", "-k", "b", "--", "true"), 75)
     code(run("run", "-u", url, "-n", "a", "--", "true"), 0)  # nothing is left behind
+    many.go()
     done = code(run("run", "-u", url, "-k", "a", "-k", "b", "-k", "c:s", "--", "sh", "-c", 'printf %s "$SNIB_NAME"'), 0)
     equal(done.out, "a, b, c:s")
     code(finish(holder), 0)
@@ -157,9 +173,10 @@ def red_needs_a_majority():
     urls = [x for s in servers for x in ("--red", s.url)]
     try:
         many = Many()
-        holder = start("run", *urls, "r", "--", *many.command(0.5))
+        holder = start("run", *urls, "r", "--", *many.until_told())
         until(lambda: many.text() == "b", "the holder")
         code(run("run", *urls, "-n", "r", "--", "true"), 75)
+        many.go()
         code(finish(holder), 0)
         servers[0].end()
         code(run("run", *urls, "-w", "10", "r", "--", "true"), 0)
@@ -248,11 +265,13 @@ def election(url):
     many = Many()
     observer = start("elect", "-u", url, "--observe", "--json", "e")
     equal(lines(text(observer))[0]["held"], False)
-    leader = start("elect", "-u", url, "--label", "alice", "e", "--", *many.command(0.6))
+    leader = start("elect", "-u", url, "--label", "alice", "e", "--", *many.until_told())
     first = lines(text(observer))[0]
     equal((first["held"], first["label"]), (True, "alice"))
     follower = start("elect", "-u", url, "--label", "bob", "e", "--", *many.command(0))
     assert "alice" in code(run("elect", "-u", url, "--leader", "e"), 0).out
+    follower.stderr.readline()
+    many.go()
     code(finish(leader), 0)
     code(finish(follower), 0)
     equal(many.text(), "bebe", "one after the other")
