@@ -414,13 +414,14 @@ void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, 
                 next = snib__wait_next(h);
                 if (h->observe && !(taken && SNIB__BUG(observer_waits_its_turn)))
                         snib__wait_poke(c, h, false, now); /* takes nothing from anybody */
-                else if (all || !taken)
-                        snib__wait_poke(c, h, true, now);
+                else if (!taken || (all && h->kind != SNIB_KIND_WRITE))
+                        snib__wait_poke(c, h, true, now); /* of several writers at most one gets in */
                 taken |= !h->observe;
         }
 }
 
-void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, bool all,
+                         snib__ns now)
 {
         struct snib__hold *next;
 
@@ -429,7 +430,7 @@ void snib__core_watching(struct snib__core *c, struct snib__name name, const str
                 bool again = h->watching_seen;
 
                 next = snib__wait_next(h);
-                if (!h->watched || (snib__id_set(id) && !snib__id_equal(id, &h->id)))
+                if (!h->watched || (again && !all) || (snib__id_set(id) && !snib__id_equal(id, &h->id)))
                         continue;
                 h->watching_seen = true;
                 if (!(again ? SNIB__BUG(no_retry_after_reconnecting) : SNIB__BUG(no_retry_after_subscribing)))

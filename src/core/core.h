@@ -256,8 +256,10 @@ void snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
 void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now);
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now);
-/* `id` empty: every waiter of the name; else the one whose own watch took effect. */
-void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
+/* `id` empty: every waiter of the name; else the one whose own watch took effect. Without `all` only those that were
+ * not told before. */
+void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, bool all,
+                         snib__ns now);
 void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, const char *text, snib__ns now);

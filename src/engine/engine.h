@@ -43,7 +43,8 @@ struct snib__tag {
 enum snib__note_kind {
         SNIB__NOTE_REPLY = 1,    /* a submitted request is complete: tag, reply */
         SNIB__NOTE_CHANGED = 2,  /* a watched name changed: try again. `all`: every waiter may get in, else one */
-        SNIB__NOTE_WATCHING = 3, /* a watch took effect: name; with an id: that waiter's own watch */
+        SNIB__NOTE_WATCHING = 3, /* a watch took effect: name; with an id: that waiter's own watch. `all`: what
+                                 happened before may have been missed, else one joined who had not watched yet */
         SNIB__NOTE_GRANTED = 4,  /* the waiter with this id was made holder: it must confirm with ACQUIRE. name, id */
         SNIB__NOTE_ENDED = 5, /* the hold with this id was ended by somebody else: it must check with RENEW. name, id */
         SNIB__NOTE_LINK_UP = 6,   /* connected and ready to serve (again): check holds, retry what waits for it */

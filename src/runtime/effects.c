@@ -190,7 +190,7 @@ static void note(struct snib_client *c, const struct snib__note *n, snib__ns now
                 snib__core_changed(&c->core, n->name, n->all, now);
                 break;
         case SNIB__NOTE_WATCHING:
-                snib__core_watching(&c->core, n->name, &n->id, now);
+                snib__core_watching(&c->core, n->name, &n->id, n->all, now);
                 break;
         case SNIB__NOTE_GRANTED:
                 snib__core_granted(&c->core, n->name, &n->id, now);

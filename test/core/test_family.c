@@ -344,13 +344,49 @@ static void a_turn_goes_to_whom_it_names(void **state)
         wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_FAIR, 0);
         snib__core_granted(&r.core, stock, &h[1].id, r.now);
         asks(&r, "acquire#2; ", "u:2");
-        snib__core_watching(&r.core, stock, &h[0].id, r.now);
+        snib__core_watching(&r.core, stock, &h[0].id, true, r.now);
         asks(&r, "acquire#2; ", "u:1");
         snib__core_granted(&r.core, stock, &nobody, r.now);
         expect(&r, "");
 }
 
+static void whoever_joins_a_watch_wakes_nobody_else(void **state)
+{
+        struct rig r;
+        struct snib__hold h[2];
+        struct snib__call call[2];
+
+        rig_init(&r, false);
+        wait_for(&r, &h[0], &call[0], "u:1", SNIB_KIND_LOCK, 0);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, true, r.now);
+        asks(&r, "acquire#2; ", "u:1");
+        reply(&r, SNIB__BUSY, 0);
+        wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_LOCK, 0);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, false, r.now);
+        asks(&r, "acquire#2; ", "u:2");
+        reply(&r, SNIB__BUSY, 0);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, true, r.now);
+        expect(&r, "acquire#3; acquire#3; ");
+}
+
 /* ---- whom a wake-up goes on to ---- */
+
+static void of_several_writers_one_is_woken_beside_the_readers(void **state)
+{
+        struct rig r;
+        struct snib__hold h[3];
+        struct snib__call call[3];
+
+        rig_init(&r, false);
+        wait_for(&r, &h[0], &call[0], "u:1", SNIB_KIND_WRITE, 0);
+        wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_WRITE, 0);
+        wait_for(&r, &h[2], &call[2], "u:3", SNIB_KIND_READ, 0);
+        snib__core_changed(&r.core, stock, true, r.now);
+        expect(&r, "acquire#2; acquire#2; ");
+        assert_int_equal(h[0].state, SNIB__ASKING);
+        assert_int_equal(h[1].state, SNIB__WAITING);
+        assert_int_equal(h[2].state, SNIB__ASKING);
+}
 
 static void readers_pass_a_wake_up_on_to_readers(void **state)
 {
@@ -867,6 +903,8 @@ int main(void)
             cmocka_unit_test(only_a_fair_lock_queues_where_others_watch),
             cmocka_unit_test(a_single_try_takes_no_place_in_the_queue),
             cmocka_unit_test(a_turn_goes_to_whom_it_names),
+            cmocka_unit_test(whoever_joins_a_watch_wakes_nobody_else),
+            cmocka_unit_test(of_several_writers_one_is_woken_beside_the_readers),
             cmocka_unit_test(readers_pass_a_wake_up_on_to_readers),
             cmocka_unit_test(a_lock_that_is_taken_wakes_nobody),
             cmocka_unit_test(F101_a_semaphore_passes_a_wake_up_on),

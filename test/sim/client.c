@@ -193,7 +193,7 @@ static void deliver(struct sim *w, struct sim_client *c, const struct snib__note
         case SNIB__NOTE_WATCHING:
                 sim_trace(w, c->index, "watching", name, "%d", name);
                 watching(w, c, name, &n->id);
-                snib__core_watching(&c->core, n->name, &n->id, now);
+                snib__core_watching(&c->core, n->name, &n->id, n->all, now);
                 break;
         case SNIB__NOTE_GRANTED:
                 sim_trace(w, c->index, "granted", name, "%s", n->id.text);

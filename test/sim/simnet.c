@@ -240,7 +240,10 @@ static void take_hint(struct simnet *e, struct sim_message *m)
 {
         if (m->kind == SIM_WATCHING && e->watches[m->name]) {
                 e->watching[m->name] = true;
-                note_name(e, note(e, SNIB__NOTE_WATCHING), m->name);
+                struct snib__note *n = note(e, SNIB__NOTE_WATCHING);
+
+                note_name(e, n, m->name);
+                n->all = true;
         } else if ((m->kind == SIM_CHANGED || m->kind == SIM_CHANGED_ALL) && e->watches[m->name]) {
                 struct snib__note *n = note(e, SNIB__NOTE_CHANGED);
 

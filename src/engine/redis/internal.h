@@ -167,7 +167,8 @@ struct face {
         struct channel *channel;
         uint32_t watches;
         uint32_t elections; /* of them */
-        bool all;
+        bool all;           /* `changed` is for everybody */
+        bool anew;          /* `watching` is of the subscription, not only of somebody who joined it */
         struct note changed, watching;
 };
 struct channel {

@@ -97,8 +97,10 @@ static bool watched(const struct channel *c)
 static void tell_watching(struct redis *r, struct channel *c)
 {
         for (int i = 0; i < 2; i++)
-                if (c->face[i].watches)
+                if (c->face[i].watches) {
+                        c->face[i].anew = true;
                         snib__redis_tell(r, &c->face[i].watching, NOTE_OF_WATCHING);
+                }
 }
 
 static void send(struct redis *r, struct channel *c, enum request_kind kind, snib__ns now)
@@ -157,7 +159,7 @@ void snib__watch_remove(struct redis *r, const struct snib__topic *topic, snib__
         if (--f->watches)
                 return;
         r->watched--;
-        f->all = false;
+        f->all = f->anew = false;
         snib__redis_untell(&f->changed);
         snib__redis_untell(&f->watching);
         if (!watched(c)) {
@@ -305,7 +307,9 @@ void snib__watch_note(const struct note *note, struct snib__note *ret)
                 ret->kind = SNIB__NOTE_GRANTED; /* its turn, which it has yet to take */
         ret->id = f->channel->id;
         ret->name = face_name(f->channel, f == &f->channel->face[1]);
-        ret->all = changed && f->all;
+        ret->all = changed ? f->all : f->anew;
         if (changed)
                 f->all = false;
+        else
+                f->anew = false;
 }
