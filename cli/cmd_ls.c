@@ -91,6 +91,8 @@ static void print_row(const struct row *r, int width)
         if (i->limit >= 0)
                 snprintf(kind, sizeof(kind), "%s %lld/%lld", snib_kind_text(i->kind), (long long)(i->limit - i->value),
                          (long long)i->limit);
+        else if (i->kind == SNIB_KIND_SEMAPHORE || i->kind == SNIB_KIND_LATCH || i->kind == SNIB_KIND_COUNTER)
+                snprintf(kind, sizeof(kind), "%s %lld", snib_kind_text(i->kind), (long long)i->value);
         else
                 snprintf(kind, sizeof(kind), "%s", snib_kind_text(i->kind));
         if (i->owner[0])

@@ -74,7 +74,7 @@ void snib__holder_json(struct json *j, const struct snib_lock_info *info)
                 snib__json_int(j, "limit", info->limit);
         if (info->held && info->foreign)
                 snib__json_bool(j, "foreign", true);
-        if (info->held && info->token >= 0)
+        if (info->held && info->token >= 0 && info->kind != SNIB_KIND_REGISTER)
                 snib__json_int(j, "token", info->token);
         if (info->held && info->lease_left_ms >= 0)
                 snib__json_int(j, "lease_left_ms", info->lease_left_ms);

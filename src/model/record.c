@@ -332,12 +332,12 @@ static enum snib__status execute(struct snib__step *s, struct snib__reply *reply
 }
 
 static const char *const in_use[] = {
-    [SNIB__FAMILY_LOCK] = "the name is in use by a lock; choose another name, or wait until it is released",
-    [SNIB__FAMILY_RW] = "the name is in use by a read-write lock; choose another name, or wait until it is released",
-    [SNIB__FAMILY_SEMAPHORE] = "the name is in use by a semaphore; choose another name, or delete the semaphore",
-    [SNIB__FAMILY_PERMITS] = "the name is in use by expiring permits; choose another name, or delete the permits",
-    [SNIB__FAMILY_LATCH] = "the name is in use by a latch; choose another name, or wait until the latch is open",
-    [SNIB__FAMILY_REGISTER] = "the name is in use by a register; choose another name, or delete the register",
+    [SNIB__FAMILY_LOCK] = "the name is in use by a lock",
+    [SNIB__FAMILY_RW] = "the name is in use by a read-write lock",
+    [SNIB__FAMILY_SEMAPHORE] = "the name is in use by a semaphore",
+    [SNIB__FAMILY_PERMITS] = "the name is in use by expiring permits",
+    [SNIB__FAMILY_LATCH] = "the name is in use by a latch",
+    [SNIB__FAMILY_REGISTER] = "the name is in use by a register",
 };
 
 /* Whether what there is, if anything, is of the kind that op is about. */

@@ -31,7 +31,7 @@ static const char *advice(int code, const struct snib__about *about)
                 return about->change ? "look at what is there before you repeat it"
                                      : "it is settled in the background, at the latest when the lease ends";
         case SNIB_EKIND:
-                return "choose another name, or the kind that is in use";
+                return "choose another name, or use the kind that is there";
         case SNIB_ELIMIT:
                 return "nothing was changed";
         case SNIB_EAUTH:
