@@ -380,6 +380,8 @@ static void bytes_start(struct sim *w)
 
         w->store_data = s;
         s->redis = fakeredis_new();
+        for (int i = 0; i < SIM_NAMES; i++)
+                s->truth[i].exists_until = SNIB__NEVER;
         snib__list_init(&s->conns);
         sim_scripts_choose();
 }

@@ -116,6 +116,19 @@ bool sim_release_by_id(struct sim *w, struct sim_client *c, struct sim_owner *o,
 
 /* ---- numbers ---- */
 
+/* Some semaphores vanish by themselves. */
+static bool set_number(struct sim *w, struct sim_client *c, struct sim_owner *o)
+{
+        struct sim_ask *a = new_change(w, c, o, SNIB__SET, w->options.limit);
+
+        if (!a)
+                return false;
+        if (a->ask.op.kind == SNIB_KIND_SEMAPHORE && sim_chance(w, w->options.delete_share))
+                a->ask.op.ttl_ms = 200 + (int64_t)sim_draw(w, 4000);
+        send(w, c, a);
+        return true;
+}
+
 static bool change_number(struct sim *w, struct sim_client *c, struct sim_owner *o)
 {
         const struct sim_options *s = &w->options;
@@ -125,7 +138,7 @@ static bool change_number(struct sim *w, struct sim_client *c, struct sim_owner 
                 return false;
         if (!o->seen || !sim_chance(w, s->admin_share)) {
                 o->seen = 1;
-                return change(w, c, o, SNIB__SET, s->limit);
+                return set_number(w, c, o);
         }
         if (sim_chance(w, s->delete_share))
                 return change(w, c, o, SNIB__DELETE, 0);

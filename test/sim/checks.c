@@ -186,7 +186,7 @@ static bool compare(struct sim *w, int actor, struct sim_seen *seen, const struc
 /* When time alone changes something next. */
 static snib__ns next_end(const struct sim *w, const struct sim_truth *t)
 {
-        snib__ns next = SNIB__NEVER;
+        snib__ns next = t->exists && t->exists_until > w->now ? t->exists_until : SNIB__NEVER;
 
         for (int i = 0; i < t->seats; i++)
                 if (t->seat[i].ends > w->now)

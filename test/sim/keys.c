@@ -159,6 +159,8 @@ static void look_at_number(struct sim *w, struct fakeredis *redis, int name, str
         if (k && (k->type != TYPE_STRING || !bytes_number(&k->string, &t->value)))
                 sim_fail(w, SIM_UNSAFE, "model", "%s is not a number", w->names[name]);
         t->exists = k;
+        if (k && k->expires_ms >= 0)
+                t->exists_until = sim_bytes_ends(w, k->expires_ms);
 }
 
 /* Whose permit it is, and which of its. */
@@ -222,8 +224,9 @@ static void look_at_register(struct sim *w, struct fakeredis *redis, int name, s
 
 static bool same(const struct sim_truth *a, const struct sim_truth *b)
 {
-        return a->seats == b->seats && a->places == b->places && a->exists == b->exists && a->value == b->value &&
-               a->limit == b->limit && a->version == b->version && a->writer == b->writer &&
+        return a->seats == b->seats && a->places == b->places && a->exists == b->exists &&
+               a->exists_until == b->exists_until && a->value == b->value && a->limit == b->limit &&
+               a->version == b->version && a->writer == b->writer &&
                memcmp(a->seat, b->seat, (size_t)a->seats * sizeof(a->seat[0])) == 0 &&
                memcmp(a->place, b->place, (size_t)a->places * sizeof(a->place[0])) == 0;
 }
@@ -235,6 +238,7 @@ void sim_keys_look(struct sim *w, struct fakeredis *redis, int name, struct sim_
         t.edition = ret->edition + 1;
         t.seats = t.places = 0;
         t.exists = false;
+        t.exists_until = SNIB__NEVER;
         t.value = t.limit = t.version = 0;
         t.writer = NULL;
         switch (w->options.subject[name]) {

@@ -75,7 +75,7 @@ static void check_counted(struct sim *w, int name, int actor, const struct sim_t
         int64_t value = permits ? t->limit : t->value;
         bool set = actor >= 0 && w->clients[actor].resets > 0 && value != seen->value && (permits || value == 0);
 
-        if (t->exists != seen->exists || set)
+        if (t->exists != seen->exists || (seen->exists && seen->exists_until <= w->now) || set)
                 begin_account(w, name, t->exists ? value + t->reserved : 0);
         if (t->exists)
                 check_account(w, name, "S8", value, INT64_MIN);
@@ -145,6 +145,7 @@ void sim_check_number(struct sim *w, int name, int actor, const struct sim_truth
                 break;
         }
         w->seen[name].exists = t->exists;
+        w->seen[name].exists_until = t->exists_until;
 }
 
 static bool not_executed(int result)

@@ -95,7 +95,7 @@ static bool is_open(const struct sim *w, const struct sim_truth *t, const struct
         if (queues(w, log) && has_others_before(w, t, log))
                 return false;
         if (log->kind == SNIB_KIND_SEMAPHORE)
-                return t->exists && t->value >= log->n;
+                return t->exists && t->exists_until > w->now && t->value >= log->n;
         return has_room(w, t, h);
 }
 

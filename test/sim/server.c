@@ -85,6 +85,7 @@ static void look(struct sim *w, int name)
         for (size_t i = 0; i < r->held && r->family == SNIB__FAMILY_SEMAPHORE; i++)
                 t->reserved += r->holder[i].claimed ? 0 : r->holder[i].n;
         t->exists = r->exists;
+        t->exists_until = r->exists && r->family == SNIB__FAMILY_SEMAPHORE ? world_time(w, r->expires_ms) : SNIB__NEVER;
         t->value = r->value;
         t->limit = r->value;
         t->version = r->version;
@@ -274,6 +275,7 @@ static void messages_start(struct sim *w)
                 r->dones_room = SNIB__DONES_MAX;
                 r->done = sim_alloc(w, SNIB__DONES_MAX * sizeof(r->done[0]));
                 s->expiry[i].run = run_expiry;
+                s->truth[i].exists_until = SNIB__NEVER;
         }
 }
 

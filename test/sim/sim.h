@@ -220,6 +220,7 @@ struct sim_truth {
         struct sim_place place[SIM_WAITERS]; /* first come first */
         bool exists;                         /* a number or a value */
         int64_t value;                       /* free permits of a semaphore, count */
+        snib__ns exists_until;               /* of a semaphore with a time to live */
         int64_t reserved;                    /* permits of those who have not heard yet that they have them */
         int64_t limit;                       /* of permits */
         int64_t version;
@@ -239,6 +240,7 @@ struct sim_seen {
         int written_by;
         /* the number: what it was when it was made, and what has been done to it since, at least and at most */
         bool exists;
+        snib__ns exists_until;
         int64_t value, version, base, low, high;
         int epoch;
 };
