@@ -84,13 +84,6 @@ static bool yes_or_no(const struct snib__resp_value *v)
         return v[1].integer == 0 || v[1].integer == 1;
 }
 
-/* Of a request that was sent once, and here is its answer, the server need not remember anything; but only once the
- * answer was acted upon: whoever gave up meanwhile undoes it by its id, in a request that must come first. */
-static void forget(struct request *q)
-{
-        q->forget = q->tag.attempt == 1;
-}
-
 /* The answer came too late for who asked: a repetition is under way, and more of them may follow. */
 static bool repeated(const struct redis *r, const struct request *q)
 {
@@ -101,6 +94,14 @@ static bool repeated(const struct redis *r, const struct request *q)
                         return true;
         }
         return false;
+}
+
+/* Of a request that was sent once, and here is its answer, the server need not remember anything; but only once the
+ * answer was acted upon: whoever gave up meanwhile undoes it by its id, in a request that must come first. Looked at
+ * now and then again: the repetition's answer may come with this one. */
+static void forget(struct redis *r, struct request *q)
+{
+        q->forget = q->tag.attempt == 1 && !repeated(r, q);
 }
 
 void snib__count_forget(struct redis *r, struct request *q, snib__ns now)
@@ -123,7 +124,7 @@ static bool taken(struct redis *r, struct request *q, const struct snib__resp_va
                 return false;
         q->reply.status = v[1].integer ? SNIB__GRANTED : SNIB__BUSY;
         if (v[1].integer)
-                forget(q);
+                forget(r, q);
         snib__redis_complete(r, q);
         return true;
 }
@@ -165,7 +166,7 @@ static bool changed(struct redis *r, struct request *q, const struct snib__resp_
         q->reply.status = SNIB__DONE;
         q->reply.applied = v[1].integer == 1;
         if (q->reply.applied)
-                forget(q);
+                forget(r, q);
         snib__redis_complete(r, q);
         return true;
 }
@@ -179,7 +180,7 @@ static bool kept(struct redis *r, struct request *q, const struct snib__resp_val
                 return false;
         q->reply.status = v[1].integer == 0 ? SNIB__GONE : q->op.verb == SNIB__RENEW ? SNIB__RENEWED : SNIB__RELEASED;
         if (q->row == &snib__release_ids_row && v[1].integer)
-                forget(q);
+                forget(r, q);
         snib__redis_complete(r, q);
         return true;
 }
