@@ -598,6 +598,7 @@ static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
         ret->op.n = h->n;
         if (!SNIB__BUG(own_writer_not_named))
                 ret->op.under = h->under;
+        ret->op.settled = !h->stray;
         ret->op.name = h->name;
         ret->op.id = h->id;
         ret->op.who = h->who;

@@ -96,12 +96,12 @@ static bool repeated(const struct redis *r, const struct request *q)
         return false;
 }
 
-/* Of a request that was sent once, and here is its answer, the server need not remember anything; but only once the
- * answer was acted upon: whoever gave up meanwhile undoes it by its id, in a request that must come first. Looked at
- * now and then again: the repetition's answer may come with this one. */
+/* Of a request that was sent once, or of which every copy was answered, and here is its answer, the server need not
+ * remember anything; but only once the answer was acted upon: whoever gave up meanwhile undoes it by its id, in a
+ * request that must come first. Looked at now and then again: the repetition's answer may come with this one. */
 static void forget(struct redis *r, struct request *q)
 {
-        q->forget = q->tag.attempt == 1 && !repeated(r, q);
+        q->forget = (q->tag.attempt == 1 || q->op.settled) && !repeated(r, q);
 }
 
 void snib__count_forget(struct redis *r, struct request *q, snib__ns now)
