@@ -156,19 +156,26 @@ static int grant_check(const struct snib_multigrant *g, struct snib_error *err)
         return r;
 }
 
+/* `missing` names an argument that is NULL and may not be. */
+static int acquire_begin(snib_multilock *multilock, int64_t wait_ms, const char *missing, struct snib_multigrant **ret,
+                         struct snib_error *err)
+{
+        struct snib__patience patience;
+        int r = multilock_check(multilock, err);
+
+        if (r == 0 && missing)
+                r = snib__null(missing, err);
+        if (r == 0)
+                r = snib__patience_check(wait_ms, &patience, err);
+        return r < 0 ? r : snib__multi_new(multilock, &patience, ret, err);
+}
+
 int snib_multilock_acquire(snib_multilock *multilock, int64_t wait_ms, snib_multigrant **ret_grant,
                            struct snib_error *err)
 {
-        struct snib__patience patience;
         struct snib_multigrant *g;
-        int r = multilock_check(multilock, err);
+        int r = acquire_begin(multilock, wait_ms, ret_grant ? NULL : "ret_grant", &g, err);
 
-        if (r == 0 && !ret_grant)
-                r = snib__null("ret_grant", err);
-        if (r == 0)
-                r = snib__patience_check(wait_ms, &patience, err);
-        if (r == 0)
-                r = snib__multi_new(multilock, &patience, &g, err);
         if (r < 0)
                 return r;
         snib__multi_wait(g, &g->answered);
@@ -189,16 +196,9 @@ int snib_multilock_try(snib_multilock *multilock, snib_multigrant **ret_grant, s
 int snib_multilock_acquire_async(snib_multilock *multilock, int64_t wait_ms, snib_multilocked_callback *acquired,
                                  void *arg, struct snib_error *err)
 {
-        struct snib__patience patience;
         struct snib_multigrant *g;
-        int r = multilock_check(multilock, err);
+        int r = acquire_begin(multilock, wait_ms, acquired ? NULL : "acquired", &g, err);
 
-        if (r == 0 && !acquired)
-                r = snib__null("acquired", err);
-        if (r == 0)
-                r = snib__patience_check(wait_ms, &patience, err);
-        if (r == 0)
-                r = snib__multi_new(multilock, &patience, &g, err);
         if (r < 0)
                 return r;
         g->acquired = acquired;
