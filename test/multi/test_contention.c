@@ -149,6 +149,12 @@ static void a_killed_holder_only_costs_its_lease(struct job *j)
         assert_int_equal(read_counter(j->counter), (PROCESSES - 1) * ROUNDS);
 }
 
+static void no_threads_after_fork(void)
+{
+        print_message("# this sanitizer allows no threads in a forked child\n");
+        skip();
+}
+
 static void F74_opposite_orders_in_four_processes(void **state)
 {
         struct redis_server *s = fault_server(NULL);
@@ -156,7 +162,7 @@ static void F74_opposite_orders_in_four_processes(void **state)
 
         if (!wait_threads_after_fork()) {
                 redis_server_free(s);
-                skip();
+                no_threads_after_fork();
         }
         snprintf(j.urls[0], sizeof(j.urls[0]), "%s", redis_server_url(s));
         snprintf(j.urls[1], sizeof(j.urls[1]), "local:%s", tmp_dir());
@@ -173,7 +179,7 @@ static void a_majority_in_four_processes(void **state)
         struct job j = {.members = MEMBERS, .red = true};
 
         if (!wait_threads_after_fork())
-                skip();
+                no_threads_after_fork();
         for (int i = 0; i < MEMBERS; i++) {
                 s[i] = fault_server(NULL);
                 snprintf(j.urls[i], sizeof(j.urls[i]), "%s", redis_server_url(s[i]));

@@ -348,11 +348,12 @@ static int reserve_row(struct snib__store *s, struct snib__rows *rows)
 static int load_row(struct snib__store *s, sqlite3_stmt *q, const struct table *t, struct snib__rows *rows)
 {
         int rc = reserve_row(s, rows);
-        struct snib__row *row = &rows->row[rows->count];
+        struct snib__row *row;
         struct snib__seat seat;
 
         if (rc != SQLITE_OK)
                 return rc;
+        row = &rows->row[rows->count];
         row->number[SNIB__NUMBER_LEASE] = 0;
         for (int i = 0; i < t->numbers; i++)
                 row->number[i] = sqlite3_column_int64(q, COLUMN_NUMBERS + i);

@@ -91,6 +91,14 @@ static bool put_field(lua_State *lua, const char *name, char sign, struct bytes 
         return text != NULL;
 }
 
+/* As a cast to an integer of this machine does it, which C leaves open for what does not fit. */
+static int64_t integer_of(lua_Number number)
+{
+        bool fits = number > -9223372036854775808.0 && number < 9223372036854775808.0;
+
+        return fits ? (int64_t)number : INT64_MIN;
+}
+
 static void put_value(lua_State *lua, struct bytes *out);
 
 static void put_table(lua_State *lua, struct bytes *out)
@@ -124,7 +132,7 @@ static void put_value(lua_State *lua, struct bytes *out)
                 reply_bulk(out, text, length);
                 break;
         case LUA_TNUMBER:
-                reply_integer(out, (int64_t)lua_tonumber(lua, -1));
+                reply_integer(out, integer_of(lua_tonumber(lua, -1)));
                 break;
         case LUA_TBOOLEAN:
                 bytes_format(out, lua_toboolean(lua, -1) ? ":1\r\n" : "$-1\r\n");
