@@ -205,6 +205,8 @@ static void counting_scripts_with_bugs_are_seen(void **state)
         must_see_change(SNIB__SCRIPT_PERMITS_QUERY, "free + dead", "free + 0");
         must_see_change(SNIB__SCRIPT_LATCH_ADD, "if done then", "if false then");
         must_see_change(SNIB__SCRIPT_LATCH_SET, "tonumber(count) > 0", "false");
+        must_see_change(SNIB__SCRIPT_LATCH_SET, "ARGV[4] == '1'", "false");
+        must_see_change(SNIB__SCRIPT_SEMAPHORE_DRAIN, "ARGV[2] == '1'", "false");
         must_see_change(SNIB__SCRIPT_REGISTER_WRITE, "tonumber(ARGV[1]) ~= version", "false");
         must_see_change(SNIB__SCRIPT_REGISTER_DELETE, "tonumber(ARGV[1]) ~= version", "false");
         must_see_change(SNIB__SCRIPT_REGISTER_QUERY, "if ARGV[1] and", "if false and");

@@ -55,7 +55,7 @@ struct twin_object {
         struct twin_pair now, before; /* register: its version; election: its state */
         struct snib__id turn;         /* fair: was made holder by the model and has not asked yet */
         int64_t highest;              /* token that the engine ever gave out */
-        struct snib__op again;        /* was done; verb 0: nothing was */
+        struct snib__op again;        /* was done or refused; verb 0: none was */
         char again_data[TWIN_DATA_MAX];
         int64_t again_until;
 };

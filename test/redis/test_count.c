@@ -226,6 +226,71 @@ static void F102_repeated_requests_count_once(void **state)
         twice(op, SNIB__DONE, "GET x", NULL);
 }
 
+/* A repetition is refused; then what stood in its way is gone, and an older copy arrives that was delayed. It must not
+ * do what the client was told is not done. */
+static void stays_refused(struct snib__op op, const char *unmet, const char *met, const char *ask, const char *after)
+{
+        struct snib__reply first, late;
+
+        kit_do("%s", unmet);
+        first = pump_do(kit_a, &op); /* an attempt above 1: see open_with_past() */
+        assert_int_equal(first.status, op.verb == SNIB__RELEASE ? SNIB__GONE : SNIB__DONE);
+        assert_int_equal(first.applied, op.verb == SNIB__DRAIN);
+        kit_near(kit_number("PTTL snib_request:{x}:%s", op.id.text), 60000, 20000);
+        kit_do("%s", met);
+        kit_b->attempts = 0;
+        late = pump_do(kit_b, &op);
+        assert_int_equal(late.status, first.status);
+        assert_int_equal(late.applied, first.applied);
+        assert_int_equal(late.value, first.value);
+        kit_text_is(after, ask);
+        kit_do("DEL x");
+}
+
+static void F102_a_repetition_that_was_refused_stays_refused(void **state)
+{
+        const int semaphore = SNIB_KIND_SEMAPHORE, permits = SNIB_KIND_PERMITS, latch = SNIB_KIND_LATCH;
+        const char *written = "HSET x snib register version 5 value abc";
+        struct snib__op op = asked(kit_a, SNIB__ADD, semaphore, 2);
+
+        (void)state;
+        op.if_exists = true;
+        stays_refused(op, "DEL x", "SET x 1", "GET x", "1");
+        op = asked(kit_a, SNIB__ADD, permits, 2);
+        op.if_exists = true;
+        stays_refused(op, "DEL x", "SET x 1", "GET x", "1");
+        stays_refused(asked(kit_a, SNIB__SET, semaphore, 5), "SET x -3", "DEL x", "GET x", NULL);
+        stays_refused(asked(kit_a, SNIB__DRAIN, semaphore, 0), "DEL x", "SET x 2", "GET x", "2");
+        stays_refused(asked(kit_a, SNIB__DELETE, semaphore, 0), "DEL x", "SET x 2", "GET x", "2");
+        stays_refused(asked(kit_a, SNIB__SET, permits, 5), "SET x 3", "DEL x", "GET x", NULL);
+        stays_refused(asked(kit_a, SNIB__DELETE, permits, 0), "DEL x", "SET x 2", "GET x", "2");
+        stays_refused(asked(kit_a, SNIB__SET, latch, 5), "SET x 3", "DEL x", "GET x", NULL);
+        stays_refused(asked(kit_a, SNIB__ADD, latch, -1), "DEL x", "SET x 2", "GET x", "2");
+        stays_refused(asked(kit_a, SNIB__DELETE, latch, 0), "DEL x", "SET x 2", "GET x", "2");
+        stays_refused(asked(kit_a, SNIB__DELETE, latch, 0), "SET x 0", "SET x 2", "GET x", "2");
+        op = asked(kit_a, SNIB__WRITE, SNIB_KIND_REGISTER, 0);
+        op.expected = 5;
+        stays_refused(op, "HSET x snib register version 1700000000000001 value z", written, "HGET x value", "abc");
+        op = asked(kit_a, SNIB__DELETE, SNIB_KIND_REGISTER, 0);
+        op.expected = 5;
+        stays_refused(op, "DEL x", written, "HGET x value", "abc");
+}
+
+/* Older than the first copy there is nothing: its refusal takes no room, and a repetition may still be executed, once.
+ */
+static void a_first_copy_that_was_refused_is_not_remembered(void **state)
+{
+        struct snib__op op = asked(kit_a, SNIB__SET, SNIB_KIND_LATCH, 5);
+
+        (void)state;
+        kit_do("SET x 3");
+        kit_a->attempts = 0;
+        assert_false(pump_do(kit_a, &op).applied);
+        assert_int_equal(kit_number("EXISTS snib_request:{x}:%s", op.id.text), 0);
+        kit_do("DEL x");
+        assert_true(pump_do(kit_a, &op).applied);
+}
+
 /* A deletion that is repeated late does not take what was made anew. */
 static void a_repeated_deletion_leaves_the_next_one(void **state)
 {
@@ -315,6 +380,7 @@ static void F48_a_full_server_takes_back_and_renews(void **state)
         op = asked(kit_a, SNIB__ACQUIRE, SNIB_KIND_PERMITS, 1);
         op.name = held.name;
         is_refused(kit_a, &op, SNIB_EREFUSED);
+        assert_false(done(SNIB__SET, SNIB_KIND_SEMAPHORE, 9).applied); /* there is no room to remember that */
         assert_int_equal(pump_do(kit_a, &held).status, SNIB__GRANTED); /* confirmed */
         held.verb = SNIB__RENEW;
         assert_int_equal(pump_do(kit_a, &held).status, SNIB__RENEWED);
@@ -483,14 +549,20 @@ static void F99_permits_are_taken_all_or_none(void **state)
 
 static void permits_are_released_and_renewed_by_their_ids(void **state)
 {
-        struct snib__op op = permits(kit_a, SNIB__ACQUIRE, NULL, 3, 30000), again;
+        struct snib__op op = permits(kit_a, SNIB__ACQUIRE, NULL, 3, 30000), again, early;
         char ids[3][33];
 
         (void)state;
         kit_do("SET x 3");
-        assert_int_equal(pump_do(kit_a, &op).status, SNIB__GRANTED);
         for (int i = 0; i < 3; i++)
                 assert_true(snib__permit_id(&op.id, i, ids[i]));
+        early = permits(kit_b, SNIB__RELEASE, NULL, 1, 0);
+        early.permits = (const char(*)[33])ids;
+        early.permit_count = 1;
+        assert_int_equal(pump_do(kit_b, &early).status, SNIB__GONE);
+        assert_int_equal(pump_do(kit_a, &op).status, SNIB__GRANTED);
+        assert_int_equal(pump_do(kit_b, &early).status, SNIB__GONE); /* an older copy, of what was refused before */
+        kit_text_is("0", "GET x");
         assert_int_equal(by_ids(SNIB__RENEW, ids, 1), SNIB__RENEWED);
         kit_near(score(&op.id, 0), kit_now_ms() + 40000, 10000);
         kit_near(score(&op.id, 1), kit_now_ms() + 30000, 10000);
@@ -914,6 +986,8 @@ int main(void)
             TEST(no_negative_number_is_published),
             TEST(F18_an_acquire_is_undone_whenever_it_arrives),
             TEST(F102_repeated_requests_count_once),
+            TEST(F102_a_repetition_that_was_refused_stays_refused),
+            TEST(a_first_copy_that_was_refused_is_not_remembered),
             TEST(a_repeated_deletion_leaves_the_next_one),
             TEST(requests_are_remembered_while_they_may_be_repeated),
             TEST(F15_a_late_answer_does_not_end_the_memory),

@@ -64,7 +64,8 @@ enum put {
         PUT_DATA,
         PUT_KIND,        /* enum snib_kind */
         PUT_REQUEST_KEY, /* "snib_request:{name}:id": the server's memory of this request, of PUT_DONE_MS */
-        PUT_DONE_MS
+        PUT_DONE_MS,
+        PUT_REPEATED /* 1: an older copy of this request may arrive yet; or 0 */
 };
 
 struct request;

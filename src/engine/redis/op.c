@@ -113,8 +113,10 @@ static void put_number(struct command *c, int64_t number)
         put_made(c, minus + snib__decimal(c->scratch + minus, minus ? -(uint64_t)number : (uint64_t)number));
 }
 
-static void put_one(struct command *c, const struct snib__op *op, enum put what)
+static void put_one(struct command *c, const struct request *q, enum put what)
 {
+        const struct snib__op *op = &q->op;
+
         switch (what) {
         case PUT_NAME:
                 put(c, op->name.bytes, op->name.length);
@@ -164,6 +166,9 @@ static void put_one(struct command *c, const struct snib__op *op, enum put what)
         case PUT_DONE_MS:
                 put_number(c, SNIB__DONE_MS);
                 break;
+        case PUT_REPEATED:
+                put_text(c, q->tag.attempt > 1 ? "1" : "0");
+                break;
         default:
                 put_made(c, snib__name_write((enum redis_name)what, op->name, c->scratch));
                 break;
@@ -184,9 +189,9 @@ static void send_waiters(struct redis *r, struct request *q, snib__ns now)
         put_text(&c, "NUMSUB");
         if (q->op.kind == SNIB_KIND_ANY)
                 for (int form = NAME_LOCK_CHANNEL; form <= NAME_REGISTER_CHANNEL; form++)
-                        put_one(&c, &q->op, (enum put)form);
+                        put_one(&c, q, (enum put)form);
         else
-                put_one(&c, &q->op, (enum put)snib__name_channel(q->op.kind));
+                put_one(&c, q, (enum put)snib__name_channel(q->op.kind));
         if (!snib__link_send(&r->commands, part, c.count, c.text, c.length, now))
                 snib__redis_request_free(r, part);
 }
@@ -211,7 +216,7 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
         put(&c, q->by_text ? s->text : s->sha1, q->by_text ? s->length : 40);
         put(&c, keys, 1);
         for (int i = 0; i < SNIB__REDIS_PUTS_MAX && q->row->puts[i]; i++)
-                put_one(&c, &q->op, (enum put)q->row->puts[i]);
+                put_one(&c, q, (enum put)q->row->puts[i]);
         return snib__link_send(&r->commands, q, c.count, c.text, c.length, now);
 }
 

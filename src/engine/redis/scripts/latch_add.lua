@@ -1,18 +1,22 @@
 -- Counts a latch down, at most to 0, at which it is gone and its waiters go on.
--- KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] how many, below 0, ARGV[2] channel, ARGV[3] how long to remember in ms.
--- {1, count}: done, now or before; {0, 0}: it was open; {-1}: a string, but no number.
+-- KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] how many, below 0, ARGV[2] channel, ARGV[3] how long to remember in ms,
+-- ARGV[4] 1: a repetition, whose refusal is remembered, too.
+-- {1, count}: done, now or before; {0, 0}: it was open, now or before; {-1}: a string, but no number.
 local count = redis.pcall('GET', KEYS[1])
 local done = redis.pcall('GET', KEYS[2])
 if type(count) == 'table' or type(done) == 'table' then
   return type(count) == 'table' and count or done
 end
 if done then
-  return {1, tonumber(done)}
+  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
 end
 if count and not count:find('^%-?%d+$') then
   return {-1}
 end
 if not count or tonumber(count) <= 0 then
+  if ARGV[4] == '1' then
+    redis.pcall('SET', KEYS[2], 'no0', 'PX', ARGV[3])
+  end
   return {0, 0}
 end
 -- After a write, however empty, a script is not refused for lack of memory: a full server still counts down.

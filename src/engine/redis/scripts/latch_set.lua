@@ -1,18 +1,22 @@
 -- Gives a latch a count if it is open, that is, if it does not exist or, as some Java client may have left it, is not above 0.
--- KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] count, ARGV[2] channel, ARGV[3] how long to remember in ms.
--- {1, count}: done, now or before; {0, count}: it has one; {-1}: a string, but no number.
+-- KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] count, ARGV[2] channel, ARGV[3] how long to remember in ms,
+-- ARGV[4] 1: a repetition, whose refusal is remembered, too.
+-- {1, count}: done, now or before; {0, count}: it has one, now or before; {-1}: a string, but no number.
 local count = redis.pcall('GET', KEYS[1])
 local done = redis.pcall('GET', KEYS[2])
 if type(count) == 'table' or type(done) == 'table' then
   return type(count) == 'table' and count or done
 end
 if done then
-  return {1, tonumber(done)}
+  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
 end
 if count and not count:find('^%-?%d+$') then
   return {-1}
 end
 if count and tonumber(count) > 0 then
+  if ARGV[4] == '1' then
+    redis.pcall('SET', KEYS[2], 'no' .. count, 'PX', ARGV[3])
+  end
   return {0, tonumber(count)}
 end
 local kept = redis.pcall('SET', KEYS[2], ARGV[1], 'PX', ARGV[3])

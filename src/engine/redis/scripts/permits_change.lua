@@ -1,8 +1,8 @@
 -- Makes permits, or changes how many there are. Who is out stays so; what is free may fall below 0.
 -- KEYS[1] how many are free, KEYS[2] who is out until when, KEYS[3] memory of this request; ARGV[1] 7, SET: so many if there are none, 8,
 -- RESIZE: so many, 9, ADD: so many more, below 0: fewer; ARGV[2] how many, ARGV[3] 1: only if they exist, ARGV[4] channel, ARGV[5] how
--- long to remember in ms.
--- {1, free}: done, now or before; {0, free}: they exist; {0}: they do not; {-1}: a string, but no number; {-2}: out of range.
+-- long to remember in ms, ARGV[6] 1: a repetition, whose refusal is remembered, too.
+-- {1, free}: done, now or before; {0, free}: they exist, {0}: they do not, now or before; {-1}: a string, but no number; {-2}: out of range.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local free = redis.pcall('GET', KEYS[1])
@@ -12,7 +12,7 @@ if type(free) == 'table' or type(dead) == 'table' or type(done) == 'table' then
   return type(free) == 'table' and free or type(dead) == 'table' and dead or done
 end
 if done then
-  return {1, tonumber(done)}
+  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
 end
 if free and not free:find('^%-?%d+$') then
   return {-1}
@@ -21,6 +21,9 @@ end
 free = tonumber(free)
 local before = free and free + dead
 if (free and ARGV[1] == '7') or (not free and ARGV[3] == '1') then
+  if ARGV[6] == '1' then
+    redis.pcall('SET', KEYS[3], 'no' .. (before or ''), 'PX', ARGV[5])
+  end
   return {0, before}
 end
 local out = redis.call('ZCARD', KEYS[2]) - dead

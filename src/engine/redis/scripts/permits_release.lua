@@ -1,8 +1,8 @@
 -- Gives permits back: with a memory of the request all or none, else as many as are out. Nothing in here is refused by a server that is
 -- full: its first write is ZREM, and after a write a script is not refused for lack of memory.
 -- KEYS[1] how many are free, KEYS[2] who is out until when, KEYS[3] memory of this request, if any; ARGV[1] ids, 16 bytes each, one
--- after the other, ARGV[2] channel, ARGV[3] how long to remember in ms.
--- {1}: given back, now or before; {0}: none of them, or not all, are out; {-1}: a string, but no number.
+-- after the other, ARGV[2] channel, ARGV[3] how long to remember in ms, ARGV[4] 1: a repetition, whose refusal is remembered, too.
+-- {1}: given back, now or before; {0}: none of them, or not all, are out, now or before; {-1}: a string, but no number.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local free = redis.pcall('GET', KEYS[1])
@@ -15,7 +15,7 @@ if free and not free:find('^%-?%d+$') then
   return {-1}
 end
 if done then
-  return {1}
+  return {done == 'no' and 0 or 1}
 end
 if dead > 0 then
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
@@ -50,6 +50,9 @@ if back > 0 and free then
   end
 end
 if #members == 0 then
+  if ARGV[4] == '1' then
+    redis.pcall('SET', KEYS[3], 'no', 'PX', ARGV[3])
+  end
   return {0}
 end
 if KEYS[3] then

@@ -1,20 +1,23 @@
 -- Writes a value if the version is the expected one. Versions rise also beyond a deletion: max(last + 1, now in us).
 -- KEYS[1] the register, KEYS[2] memory of this request; ARGV[1] expected version, 0: none, -1: any, ARGV[2] value, ARGV[3] channel,
--- ARGV[4] how long to remember in ms.
--- {1, version}: written, now or before; {0, version}: it is another; {-1}: a hash, but no register.
+-- ARGV[4] how long to remember in ms, ARGV[5] 1: a repetition, whose refusal is remembered, too.
+-- {1, version}: written, now or before; {0, version}: it is another, now or before; {-1}: a hash, but no register.
 local fields = redis.pcall('HMGET', KEYS[1], 'snib', 'version')
 local done = redis.pcall('GET', KEYS[2])
 if fields.err or type(done) == 'table' then
   return fields.err and fields or done
 end
 if done then
-  return {1, tonumber(done)}
+  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
 end
 local version = tonumber((fields[2] or '0'):match('^%d+$') or 2^53)
 if version >= 2^53 or (fields[1] ~= 'register' and redis.call('EXISTS', KEYS[1]) == 1) then
   return {-1}
 end
 if ARGV[1] ~= '-1' and tonumber(ARGV[1]) ~= version then
+  if ARGV[5] == '1' then
+    redis.pcall('SET', KEYS[2], 'no' .. (fields[2] or '0'), 'PX', ARGV[4])
+  end
   return {0, version}
 end
 local now = redis.call('TIME')

@@ -1,16 +1,19 @@
 -- More permits, or fewer. Its TTL stays.
 -- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how many, below 0: fewer, ARGV[2] 1: only if it exists,
--- ARGV[3] channel, ARGV[4] how long to remember in ms.
--- {1, free}: done, now or before; {0}: it does not exist; {-1}: a string, but no number; {-2}: out of range.
+-- ARGV[3] channel, ARGV[4] how long to remember in ms, ARGV[5] 1: a repetition, whose refusal is remembered, too.
+-- {1, free}: done, now or before; {0}: it does not exist, now or before; {-1}: a string, but no number; {-2}: out of range.
 local free = redis.pcall('GET', KEYS[1])
 local done = redis.pcall('GET', KEYS[2])
 if type(free) == 'table' or type(done) == 'table' then
   return type(free) == 'table' and free or done
 end
 if done then
-  return {1, tonumber(done)}
+  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
 end
 if not free and ARGV[2] == '1' then
+  if ARGV[5] == '1' then
+    redis.pcall('SET', KEYS[2], 'no', 'PX', ARGV[4])
+  end
   return {0}
 end
 if free and not free:find('^%-?%d+$') then

@@ -1,15 +1,19 @@
 -- Removes a semaphore. Its waiters hear nothing and go on waiting.
--- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how long to remember in ms.
--- {1}: removed, now or before; {0}: it does not exist; {-1}: a string, but no number.
+-- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how long to remember in ms,
+-- ARGV[2] 1: a repetition, whose refusal is remembered, too.
+-- {1}: removed, now or before; {0}: it does not exist, now or before; {-1}: a string, but no number.
 local free = redis.pcall('GET', KEYS[1])
 local done = redis.pcall('GET', KEYS[2])
 if type(free) == 'table' or type(done) == 'table' then
   return type(free) == 'table' and free or done
 end
 if done then
-  return {1}
+  return {done == 'no' and 0 or 1}
 end
 if not free then
+  if ARGV[2] == '1' then
+    redis.pcall('SET', KEYS[2], 'no', 'PX', ARGV[1])
+  end
   return {0}
 end
 if not free:find('^%-?%d+$') then

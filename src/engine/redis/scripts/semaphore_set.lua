@@ -1,17 +1,23 @@
 -- Makes a semaphore with so many permits if there is none.
 -- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how many, ARGV[2] it vanishes after so many ms, 0 never,
--- ARGV[3] channel, ARGV[4] how long to remember in ms.
--- {1, free}: done, now or before; {0, free}: it exists; {-1}: a string, but no number.
+-- ARGV[3] channel, ARGV[4] how long to remember in ms, ARGV[5] 1: a repetition, whose refusal is remembered, too.
+-- {1, free}: done, now or before; {0, free}: it exists, now or before; {-1}: a string, but no number.
 local free = redis.pcall('GET', KEYS[1])
 local done = redis.pcall('GET', KEYS[2])
 if type(free) == 'table' or type(done) == 'table' then
   return type(free) == 'table' and free or done
 end
 if done then
-  return {1, tonumber(done)}
+  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
 end
 if free then
-  return free:find('^%-?%d+$') and {0, tonumber(free)} or {-1}
+  if not free:find('^%-?%d+$') then
+    return {-1}
+  end
+  if ARGV[5] == '1' then
+    redis.pcall('SET', KEYS[2], 'no' .. free, 'PX', ARGV[4])
+  end
+  return {0, tonumber(free)}
 end
 local kept = redis.pcall('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
 if kept.err then
