@@ -153,19 +153,11 @@ static bool not_executed(int result)
         return result == 0 || (result < 0 && result != SNIB_EUNKNOWN && result != SNIB_ECLOSED);
 }
 
-/* Redis does not remember that it refused: a copy of the request that arrives later may be executed after all. */
-static bool unremembered(const struct sim *w, const struct sim_ask *a)
-{
-        return w->options.store == SIM_BYTES && a->ask.attempt > 1;
-}
-
 static void check_write(struct sim *w, const struct sim_ask *a)
 {
         const struct sim_log *log = a->log;
 
         if (log->stale)
-                return;
-        if (a->ask.result == 0 && unremembered(w, a))
                 return;
         if (a->ask.result == 1 && (!log->installed || log->version != a->ask.reply.value))
                 sim_fail(w, SIM_UNSAFE, "V1", "the write #%d is confirmed as version %lld but did not happen",
@@ -185,8 +177,6 @@ void sim_check_answer_ask(struct sim *w, struct sim_client *c, const struct sim_
                 return;
         if (a->ask.op.verb == SNIB__WRITE)
                 check_write(w, a);
-        if (result == 0 && unremembered(w, a))
-                return;
         if (a->log->account == SIM_OPEN && (result == 1 || not_executed(result)))
                 sim_account_close(w, a->log, result == 1);
 }
