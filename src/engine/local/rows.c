@@ -370,12 +370,14 @@ static int load_done(struct snib__store *s, sqlite3_stmt *q, const struct table 
 {
         struct snib__record *r = &s->record;
         int rc = reserve_row(s, rows);
-        struct snib__row *row = &rows->row[rows->count];
-        struct snib__done *d = &r->done[r->dones];
+        struct snib__row *row;
+        struct snib__done *d;
 
         (void)t;
         if (rc != SQLITE_OK)
                 return rc;
+        row = &rows->row[rows->count];
+        d = &r->done[r->dones];
         if (!read_id(q, 0, &d->id))
                 return damaged(s, "a request that is remembered has an id");
         d->expires_ms = sqlite3_column_int64(q, 1);
