@@ -95,15 +95,15 @@ static bool take(struct snib__core *c, struct snib__ask *a, const struct snib__r
         return true;
 }
 
-void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
+bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now)
 {
         if (a->cookie != cookie || cookie == 0 || a->attempt != attempt || !a->outstanding)
-                return;
+                return false;
         set_outstanding(c, a, false);
         if (r->status != SNIB__FAILED) {
                 if (take(c, a, r))
-                        return;
+                        return true;
                 a->fault = (struct snib__fault){SNIB_EPROTOCOL, 0, "the engine's answer is not one to this question"};
                 snib__ask_answer(c, a, SNIB_EPROTOCOL);
         } else if (snib__reply_passing(r)) {
@@ -116,6 +116,7 @@ void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t co
                 snib__fault_set(&a->fault, r);
                 snib__ask_answer(c, a, r->error);
         }
+        return true;
 }
 
 /* "Certainly not executed" only if that is so. */

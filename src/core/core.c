@@ -375,16 +375,17 @@ static void dispatch_reply(struct snib__core *c, struct snib__hold *h, const str
         }
 }
 
-void snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
+bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
                            const struct snib__reply *r, snib__ns now)
 {
         snib__core_tick(c, now);
         if (h->cookie != cookie || cookie == 0)
-                return;
+                return false;
         if (!SNIB__BUG(reply_matched_by_id_only) && (h->attempt != attempt || !h->outstanding))
-                return;
+                return false;
         set_outstanding(c, &h->outstanding, false);
         dispatch_reply(c, h, r, now);
+        return true;
 }
 
 /* The holds of one name in one of the two trees: the first, then by snib__tree_next() while same_name(). */

@@ -250,10 +250,10 @@ void snib__core_ask(struct snib__core *c, struct snib__ask *ask, snib__ns now);
 void snib__core_close(struct snib__core *c, snib__ns now);
 
 /* What the engine said. `cookie` and `attempt` are those of the effect; an answer to an earlier use or attempt is
- * dropped. */
-void snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
+ * dropped: false. */
+bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
                            const struct snib__reply *r, snib__ns now);
-void snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
+bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now);
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now);
 /* `id` empty: every waiter of the name; else the one whose own watch took effect. Without `all` only those that were

@@ -114,6 +114,9 @@ struct snib__engine_ops {
         /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for with revents in
          * `events`, or NULL: find out yourself. Notes are then taken one by one with next(). */
         void (*process)(struct snib__engine *e, const struct snib__interest *ready, snib__ns now);
+        /* NULL, or: the REPLY with this tag, just taken with next(), came too late: whoever asked has given that
+         * attempt up and may ask again. Comes before the next process(). */
+        void (*unheard)(struct snib__engine *e, struct snib__tag tag);
         /* The next note, in the order of their happening. False: none left. */
         bool (*next)(struct snib__engine *e, struct snib__note *ret);
         /* Sends what is buffered if that is possible at once, closes everything, frees. Nothing is completed any more.

@@ -154,14 +154,17 @@ static void reply(struct snib_client *c, const struct snib__note *n, snib__ns no
         unsigned kind;
         void *record = tag_record(n->tag, &kind);
         struct snib__inventory *l = record;
+        bool heard = true;
 
         c->silent_since = now;
         if (kind == TAG_HOLD)
-                snib__core_reply_hold(&c->core, record, n->tag.cookie, n->tag.attempt, &n->reply, now);
+                heard = snib__core_reply_hold(&c->core, record, n->tag.cookie, n->tag.attempt, &n->reply, now);
         else if (kind == TAG_ASK)
-                snib__core_reply_ask(&c->core, record, n->tag.cookie, n->tag.attempt, &n->reply, now);
+                heard = snib__core_reply_ask(&c->core, record, n->tag.cookie, n->tag.attempt, &n->reply, now);
         else if (l->cookie == n->tag.cookie && l->wait)
                 listing_done(c, l, &n->reply);
+        if (!heard && c->engine->ops->unheard)
+                c->engine->ops->unheard(c->engine, n->tag);
 }
 
 static void link_changed(struct snib_client *c, const struct snib__note *n, snib__ns now)

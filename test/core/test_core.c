@@ -237,7 +237,7 @@ static void F17_an_answer_to_an_earlier_attempt_is_dropped(void **state)
         pass(&r, 10 * SNIB__MS);
         expect(&r, "acquire#2; ");
         struct snib__reply late = {.status = SNIB__BUSY, .left_ms = 100};
-        snib__core_reply_hold(&r.core, &h, cookie, 1, &late, r.now);
+        assert_false(snib__core_reply_hold(&r.core, &h, cookie, 1, &late, r.now)); /* and the engine is told so */
         expect(&r, "");
         assert_int_equal(h.state, SNIB__ASKING);
         reply(&r, SNIB__GRANTED, 7);

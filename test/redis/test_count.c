@@ -341,6 +341,21 @@ static void F15_a_late_answer_does_not_end_the_memory(void **state)
         pump_close(c);
 }
 
+/* It came after its time, and whoever asked has not asked again yet. */
+static void F15_an_answer_that_nobody_heard_keeps_its_memory(void **state)
+{
+        struct pump *c = pump_connect(redis_server_url(kit_server), 3);
+        struct snib__op op = asked(c, SNIB__ADD, SNIB_KIND_SEMAPHORE, 1);
+
+        (void)state;
+        assert_int_equal(pump_answer(c, pump_submit(c, &op)).value, 1);
+        c->engine->ops->unheard(c->engine, (struct snib__tag){.object = c, .cookie = 7, .attempt = 1});
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(pump_do(c, &op).value, 1);
+        kit_text_is("1", "GET x");
+        pump_close(c);
+}
+
 /* Whoever gave up while the answer was on its way undoes it at once: the memory must last until then. */
 static void F18_an_acquire_that_was_just_answered_can_be_undone(void **state)
 {
@@ -991,6 +1006,7 @@ int main(void)
             TEST(a_repeated_deletion_leaves_the_next_one),
             TEST(requests_are_remembered_while_they_may_be_repeated),
             TEST(F15_a_late_answer_does_not_end_the_memory),
+            TEST(F15_an_answer_that_nobody_heard_keeps_its_memory),
             TEST(F18_an_acquire_that_was_just_answered_can_be_undone),
             TEST(F48_a_full_server_takes_back_and_renews),
             TEST(F100_numbers_stay_in_their_range),

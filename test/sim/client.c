@@ -134,6 +134,7 @@ static void deliver_reply(struct sim *w, struct sim_client *c, const struct snib
         static const char *const statuses[] = {"",         "granted", "busy",   "renewed", "gone",
                                                "released", "info",    "failed", "done"};
         enum sim_object what = *(enum sim_object *)n->tag.object;
+        bool heard;
 
         sim_trace(w, c->index, "reply", n->tag.attempt, "%s attempt %u token %lld error %d", statuses[n->reply.status],
                   n->tag.attempt, (long long)n->reply.token, n->reply.error);
@@ -141,12 +142,14 @@ static void deliver_reply(struct sim *w, struct sim_client *c, const struct snib
                 struct sim_hold *h = n->tag.object;
 
                 sim_check_heard(h, n->tag.attempt, &n->reply);
-                snib__core_reply_hold(&c->core, &h->hold, n->tag.cookie, n->tag.attempt, &n->reply, now);
+                heard = snib__core_reply_hold(&c->core, &h->hold, n->tag.cookie, n->tag.attempt, &n->reply, now);
         } else {
                 struct sim_ask *a = n->tag.object;
 
-                snib__core_reply_ask(&c->core, &a->ask, n->tag.cookie, n->tag.attempt, &n->reply, now);
+                heard = snib__core_reply_ask(&c->core, &a->ask, n->tag.cookie, n->tag.attempt, &n->reply, now);
         }
+        if (!heard && c->ops->unheard)
+                c->ops->unheard(c->engine, n->tag);
 }
 
 static void deliver_link(struct sim *w, struct sim_client *c, const struct snib__note *n, snib__ns now)

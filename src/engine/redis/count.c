@@ -98,7 +98,8 @@ static bool repeated(const struct redis *r, const struct request *q)
 
 /* Of a request that was sent once, or of which every copy was answered, and here is its answer, the server need not
  * remember anything; but only once the answer was acted upon: whoever gave up meanwhile undoes it by its id, in a
- * request that must come first. Looked at now and then again: the repetition's answer may come with this one. */
+ * request that must come first, or did not hear it and asks again (redis_unheard()). Looked at now and then again: the
+ * repetition's answer may come with this one. */
 static void forget(struct redis *r, struct request *q)
 {
         q->forget = (q->tag.attempt == 1 || q->op.settled) && !repeated(r, q);

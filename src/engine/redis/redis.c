@@ -375,6 +375,16 @@ static void redis_process(struct snib__engine *e, const struct snib__interest *r
         snib__link_flush(&r->commands);
 }
 
+/* Whoever asks again must find what the server remembers of it. */
+static void redis_unheard(struct snib__engine *e, struct snib__tag tag)
+{
+        snib__list_each (it, &redis_of(e)->spent) {
+                struct request *q = snib__container(it, struct request, note.link);
+                if (q->tag.object == tag.object && q->tag.cookie == tag.cookie && q->tag.attempt == tag.attempt)
+                        q->forget = false;
+        }
+}
+
 static void fill_request(struct redis *r, struct request *q, struct snib__note *ret)
 {
         ret->kind = SNIB__NOTE_REPLY;
@@ -515,6 +525,7 @@ const struct snib__engine_ops snib__redis_engine = {
     .unwatch = redis_unwatch,
     .interest = redis_interest,
     .process = redis_process,
+    .unheard = redis_unheard,
     .next = redis_next,
     .close = redis_close,
     .forked = redis_forked,
