@@ -95,6 +95,14 @@ static bool take(struct snib__core *c, struct snib__ask *a, const struct snib__r
         return true;
 }
 
+/* "Certainly not executed", or refused, only if that is so. */
+static int blame_code(struct snib__ask *a)
+{
+        if (a->fault.code == 0 || (a->in_doubt && counts(a) && !SNIB__BUG(doubt_told_as_failure)))
+                a->fault.code = SNIB_EUNKNOWN;
+        return a->fault.code;
+}
+
 bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now)
 {
@@ -113,18 +121,10 @@ bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t co
                         doubt(a);
                 sleep_until(c, a, snib__after(now, snib__backoff(c, a->failures, SNIB__BACKOFF_MAX)));
         } else {
-                snib__fault_set(&a->fault, r);
-                snib__ask_answer(c, a, r->error);
+                snib__fault_set(&a->fault, r); /* an earlier copy may still be executed, and not be refused */
+                snib__ask_answer(c, a, blame_code(a));
         }
         return true;
-}
-
-/* "Certainly not executed" only if that is so. */
-static int blame_code(struct snib__ask *a)
-{
-        if (a->fault.code == 0 || (a->in_doubt && counts(a) && !SNIB__BUG(doubt_told_as_failure)))
-                a->fault.code = SNIB_EUNKNOWN;
-        return a->fault.code;
 }
 
 void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now)

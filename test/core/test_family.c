@@ -739,6 +739,23 @@ static void F15_what_may_have_been_counted_is_told_as_unknown(void **state)
         }
 }
 
+/* The refusal is of the repetition: the first copy may still come, and find things otherwise. */
+static void F15_a_refused_repetition_does_not_say_that_nothing_was_done(void **state)
+{
+        struct rig r;
+        struct snib__ask a;
+
+        rig_init(&r, false);
+        a = ask_init(&r, SNIB__SET, SNIB_KIND_LATCH, 3, 10 * SNIB__S);
+        snib__core_ask(&r.core, &a, r.now);
+        pull(&r);
+        answer_ask(&r, &a, (struct snib__reply){.status = SNIB__FAILED, .error = SNIB_EUNKNOWN});
+        snib__core_link(&r.core, true, 0, 0, NULL, r.now);
+        pull(&r);
+        answer_ask(&r, &a, (struct snib__reply){.status = SNIB__FAILED, .error = SNIB_EKIND});
+        expect(&r, "set#1; set#2; answer-ask -12; ");
+}
+
 static void a_force_that_may_have_worked_has(void **state)
 {
         struct rig r;
@@ -920,6 +937,7 @@ int main(void)
             cmocka_unit_test(permits_are_released_and_renewed_by_their_ids),
             cmocka_unit_test(F102_a_count_down_is_repeated_with_its_id),
             cmocka_unit_test(F15_what_may_have_been_counted_is_told_as_unknown),
+            cmocka_unit_test(F15_a_refused_repetition_does_not_say_that_nothing_was_done),
             cmocka_unit_test(a_force_that_may_have_worked_has),
             cmocka_unit_test(a_pause_asks_nothing),
             cmocka_unit_test(a_count_is_not_repeated_when_it_may_be_forgotten),
