@@ -391,9 +391,9 @@ class Results:
 
     def print_table(self, about):
         columns = sorted({c for cells in self.table.values() for c in cells})
-        print(f"# {about:<28}" + "".join(f"{c:<22}" for c in columns))
+        print(f"#| {about:<28}" + "".join(f"{c:<22}" for c in columns))
         for row, cells in self.table.items():
-            print(f"# {row:<28}" + "".join(f"{self.cell(cells.get(c, [])):<22}" for c in columns))
+            print(f"#| {row:<28}" + "".join(f"{self.cell(cells.get(c, [])):<22}" for c in columns))
 
     @staticmethod
     def cell(results):
