@@ -61,7 +61,9 @@ static void print_action(const struct scenario *s, struct action a)
 /* All sequences of `depth` more actions; `path` is what led here. True if none went wrong. */
 static bool sequences(const struct world *from, int depth, struct action *path, int length)
 {
-        for (int n = 0; depth > 0 && action_at(from->scenario, n, &path[length]); n++) {
+        if (depth == 0 || length >= DEPTH_MAX)
+                return true;
+        for (int n = 0; action_at(from->scenario, n, &path[length]); n++) {
                 struct world w = *from;
                 const char *wrong;
 
