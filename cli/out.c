@@ -64,11 +64,6 @@ const char *snib__out_bold(FILE *f)
         return sequence(f, "\033[1m");
 }
 
-const char *snib__out_dim(FILE *f)
-{
-        return sequence(f, "\033[2m");
-}
-
 const char *snib__out_plain(FILE *f)
 {
         return sequence(f, "\033[0m");

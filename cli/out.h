@@ -29,7 +29,6 @@ bool snib__out_utf8(void);
 
 /* Colours of a stream, "" where they are not wanted (no terminal, NO_COLOR, TERM=dumb). */
 const char *snib__out_bold(FILE *f);
-const char *snib__out_dim(FILE *f);
 const char *snib__out_plain(FILE *f);
 
 /* One error line, also with --quiet. `code` is the library's constant name or NULL. Answers `exit`. */
