@@ -24,12 +24,18 @@
 #include <unistd.h>
 
 #define MEMBERS_MAX 300
-#define PROCESSES_MAX 8
+#define PROCESSES_MAX 128
 
 /* Where fenced and spin locks are locks, and nothing is subscribed, fewer crowds tell as much. */
 static bool sensible(enum bench_noun noun, int threads, bool server)
 {
         return server || (noun != BENCH_FENCED && noun != BENCH_SPIN && threads == 8);
+}
+
+/* Whoever releases such a lock on a server hands it to another process: that is worth a crowd of processes. */
+static bool hands_on(enum bench_noun noun, const struct redis_server *server)
+{
+        return server && (noun == BENCH_LOCK || noun == BENCH_FENCED);
 }
 
 /* One thread of the crowd, ns. */
@@ -342,7 +348,7 @@ void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_se
 {
         static const enum bench_noun wanted[] = {BENCH_LOCK,  BENCH_FENCED,    BENCH_FAIR,   BENCH_SPIN,
                                                  BENCH_WRITE, BENCH_SEMAPHORE, BENCH_PERMITS};
-        static const int threads[] = {8, 32, 300};
+        static const int threads[] = {8, 32, 300}, processes[] = {8, 32, PROCESSES_MAX};
 
         printf("\nHand-over on %s: all want one name; one run of %lld ms each. Waits in ms.%s\n",
                server ? "Redis" : "local", (long long)plan->crowd_ms,
@@ -362,7 +368,8 @@ void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_se
                 for (size_t k = 0; k < sizeof(threads) / sizeof(threads[0]); k++)
                         if (sensible(wanted[i], threads[k], server != NULL))
                                 run_crowd(plan, wanted[i], url, server, bare, 1, threads[k]);
-                if (sensible(wanted[i], PROCESSES_MAX, server != NULL))
-                        run_crowd(plan, wanted[i], url, server, bare, PROCESSES_MAX, 1);
+                for (size_t k = 0; k < sizeof(processes) / sizeof(processes[0]); k++)
+                        if (sensible(wanted[i], 8, server != NULL) && (processes[k] == 8 || hands_on(wanted[i], server)))
+                                run_crowd(plan, wanted[i], url, server, bare, processes[k], 1);
         }
 }

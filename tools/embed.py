@@ -4,7 +4,7 @@
 
 usage: embed.py OUTPUT SCRIPT.lua...
 
-Comment lines, empty lines and indentation stay behind: the text travels to every server once per connection. The output is the same
+A line "-- include FILE" stands for the lines of that file beside the script: what several scripts share. Other comment lines, empty lines and indentation stay behind: the text travels to every server once per connection. The output is the same
 for the same input. The table is in the order of the arguments; the enum in script.h must agree, which a test checks.
 """
 import hashlib
@@ -13,9 +13,14 @@ import sys
 
 
 def body(path):
+    text = ""
     with open(path, encoding="ascii") as source:
-        lines = [line.strip() for line in source]
-    return "".join(line + "\n" for line in lines if line and not line.startswith("--"))
+        for line in map(str.strip, source):
+            if line.startswith("-- include "):
+                text += body(os.path.join(os.path.dirname(path), line.split()[2]))
+            elif line and not line.startswith("--"):
+                text += line + "\n"
+    return text
 
 
 def literal(text):

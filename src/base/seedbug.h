@@ -71,7 +71,16 @@
         X(register_version_anew, 63, "register: the versions of a deleted one begin at 1")                            \
         X(register_write_untold, 64, "register: a new version is told to nobody")                                     \
         X(spin_backoff_unbounded, 65, "a spin lock's waiter doubles its pauses for ever")                             \
-        X(spin_doubt_not_released, 66, "a spin lock's acquire that was given up in doubt is not released")
+        X(spin_doubt_not_released, 66, "a spin lock's acquire that was given up in doubt is not released")            \
+        X(direct_grant_of_another_question, 90, "direct grant: one that came before the last question is believed")   \
+        X(direct_grant_too_late, 91, "direct grant: it is believed however long ago the question was sent")           \
+        X(direct_grant_to_the_dead, 92, "direct grant: to a waiter whose time is over")                               \
+        X(direct_grant_unheard, 93, "direct grant: to one whose client cannot hear of it")                            \
+        X(direct_grant_token_old, 94, "direct grant: with the token of the hold before")                              \
+        X(direct_grant_queue_not_left, 95, "direct grant: whoever gives up stays in the queue")                       \
+        X(direct_grant_holder_stays_queued, 96, "direct grant: whoever takes a free lock stays in the queue")         \
+        X(direct_grant_wakes_nobody, 97, "direct grant: when all who stood in the queue were dead, nobody is told")   \
+        X(direct_grant_last_first, 98, "direct grant: to whoever came last")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

@@ -421,35 +421,53 @@ void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, 
         }
 }
 
-void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, bool all,
+void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns since,
                          snib__ns now)
 {
         struct snib__hold *next;
 
         snib__core_tick(c, now);
         for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
-                bool again = h->watching_seen;
-
                 next = snib__wait_next(h);
-                if (!h->watched || (again && !all) || (snib__id_set(id) && !snib__id_equal(id, &h->id)))
+                if (!h->watched || since < h->sent_at || since <= h->watching_since ||
+                    (snib__id_set(id) && !snib__id_equal(id, &h->id)))
                         continue;
-                h->watching_seen = true;
-                if (!(again ? SNIB__BUG(no_retry_after_reconnecting) : SNIB__BUG(no_retry_after_subscribing)))
+                h->watching_since = since;
+                if (!(h->attempt > 1 ? SNIB__BUG(no_retry_after_reconnecting) : SNIB__BUG(no_retry_after_subscribing)))
                         snib__wait_poke(c, h, false, now);
         }
 }
 
-void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+static struct snib__hold *waiter(struct snib__core *c, struct snib__name name, const struct snib__id *id)
 {
+        struct snib__hold *h = first_waiter(c, name);
+
+        while (h && !snib__id_equal(&h->id, id))
+                h = snib__wait_next(h);
+        return SNIB__BUG(notification_dropped) ? NULL : h;
+}
+
+void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, uint32_t attempt,
+                        int64_t token, snib__ns now)
+{
+        struct snib__hold *h;
+
         snib__core_tick(c, now);
-        if (SNIB__BUG(notification_dropped))
-                return;
-        for (struct snib__hold *h = first_waiter(c, name); h; h = snib__wait_next(h)) {
-                if (snib__id_equal(&h->id, id)) {
-                        snib__wait_poke(c, h, false, now);
-                        return;
-                }
-        }
+        h = waiter(c, name, id);
+        if (h && !snib__wait_granted(c, h, attempt, token, now))
+                snib__wait_poke(c, h, false, now);
+}
+
+void snib__core_next_in_line(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+{
+        struct snib__hold *h;
+
+        snib__core_tick(c, now);
+        h = waiter(c, name, id);
+        if (h && h->state == SNIB__WAITING)
+                snib__hold_wake_at(c, h, snib__min(h->wake_at, snib__after(now, SNIB__YIELD)));
+        else if (h)
+                snib__wait_poke(c, h, false, now);
 }
 
 void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)

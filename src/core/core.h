@@ -136,9 +136,9 @@ struct snib__hold {
         snib__ns doubt_since;
         bool release_in_doubt; /* a release was sent whose fate is unknown */
         bool was_held;
-        bool refused;       /* the engine refused to renew */
-        bool watching_seen; /* the watch took effect before */
-        int failures;       /* in a row, for back-off */
+        bool refused;            /* the engine refused to renew */
+        snib__ns watching_since; /* the watch's that it has asked after */
+        int failures;            /* in a row, for back-off */
         struct snib__fault fault;
         struct snib__reply last; /* the latest BUSY */
         struct snib__list calls;
@@ -173,7 +173,7 @@ struct snib__ask {
 };
 
 struct snib__core_config {
-        bool queues;         /* the engine keeps a queue of waiters for all kinds (for fair locks every engine does) */
+        uint32_t queues;     /* kinds for which the engine keeps a queue of waiters, SNIB__KIND_BIT */
         bool watches;        /* waiters must watch the name */
         snib__ns op_timeout; /* an answer that takes longer counts as unknown */
         uint64_t seed;
@@ -256,11 +256,14 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
 bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now);
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now);
-/* `id` empty: every waiter of the name; else the one whose own watch took effect. Without `all` only those that were
- * not told before. */
-void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, bool all,
+/* `id` empty: every waiter of the name; else the one whose own watch took effect. Changes are noticed since `since`. */
+void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns since,
                          snib__ns now);
-void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
+/* With a token: the engine made this id holder after it had executed its request number `attempt`. */
+void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, uint32_t attempt,
+                        int64_t token, snib__ns now);
+/* Nobody holds it, and this one is to let others try first. */
+void snib__core_next_in_line(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, const char *text, snib__ns now);
 

@@ -23,6 +23,9 @@
 #define SNIB__SPIN_MIN SNIB__MS
 #define SNIB__SPIN_MAX (128 * SNIB__MS)
 
+/* How long the next in line keeps back from a lock that was left free for others. */
+#define SNIB__YIELD (3 * SNIB__MS)
+
 /* core.c */
 void snib__hold_set(struct snib__core *c, struct snib__hold *h, enum snib__hold_state state);
 void snib__hold_wake_at(struct snib__core *c, struct snib__hold *h, snib__ns when);
@@ -49,6 +52,8 @@ struct snib__hold *snib__wait_next(struct snib__hold *h);
 
 /* wait.c */
 void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
+/* The engine says that it holds. False: that has to be asked about. */
+bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, int64_t token, snib__ns now);
 /* One more call waits for an answer that is under way. */
 void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call);
 void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);

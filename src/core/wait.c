@@ -13,10 +13,10 @@
 #include "core/internal.h"
 #include <string.h>
 
-/* Whether a refused one has a place in the engine's queue. A fair lock's order is a queue on every engine. */
+/* Whether a refused one has a place in the engine's queue. */
 static bool queues(const struct snib__core *c, const struct snib__hold *h)
 {
-        return h->kind == SNIB_KIND_FAIR || (c->config.queues && h->kind != SNIB_KIND_SPIN);
+        return c->config.queues & SNIB__KIND_BIT(h->kind);
 }
 
 /* An ACQUIRE of it may have taken something, or still take it. A request that was repeated and refused can arrive after
@@ -360,6 +360,22 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         } else {
                 snib__held_begin(c, h, r, now);
         }
+}
+
+/* It holds since after its latest question was executed: a deadline that counts from when that was sent is safe, and
+ * what is still to be answered is the refusal before. Whoever asked long ago would be given what is about to end. */
+bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, int64_t token, snib__ns now)
+{
+        const struct snib__reply granted = {.status = SNIB__GRANTED, .token = token};
+
+        if (token <= 0 || (attempt != h->attempt && !SNIB__BUG(direct_grant_of_another_question)) ||
+            snib__hold_momentary(h) || h->submit)
+                return false;
+        if (now - h->sent_at > trusted(h) / 8 && !SNIB__BUG(direct_grant_too_late))
+                return false;
+        snib__hold_forget(c, h);
+        snib__held_begin(c, h, &granted, now);
+        return true;
 }
 
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)

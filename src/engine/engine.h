@@ -20,8 +20,8 @@
  * request submitted while it is down fails fast with SNIB_EUNREACHABLE.
  * - An engine watches its own connection: an answer overdue for timeout_ms closes it (all in flight: SNIB_EUNKNOWN).
  * - watch() is counted: two watches need two unwatches. While a name is watched, every change that may let a waiter
- * in yields CHANGED for that name (or GRANTED for one waiter of a fair lock), and WATCHING comes once each time the
- * watch has (again) taken effect: whatever happened before it may have been missed, so the waiter must ask again.
+ * in yields CHANGED for that name (or GRANTED for one waiter), and WATCHING comes once each time the watch has (again)
+ * taken effect: what happened before `since` may have been missed, so a waiter that asked earlier must ask again.
  * - A request of a kind that the engine does not have (its caps say so) fails with SNIB_EUNSUPPORTED.
  * - Time is a parameter. `now` is CLOCK_BOOTTIME.
  */
@@ -43,13 +43,16 @@ struct snib__tag {
 enum snib__note_kind {
         SNIB__NOTE_REPLY = 1,    /* a submitted request is complete: tag, reply */
         SNIB__NOTE_CHANGED = 2,  /* a watched name changed: try again. `all`: every waiter may get in, else one */
-        SNIB__NOTE_WATCHING = 3, /* a watch took effect: name; with an id: that waiter's own watch. `all`: what
-                                 happened before may have been missed, else one joined who had not watched yet */
-        SNIB__NOTE_GRANTED = 4,  /* the waiter with this id was made holder: it must confirm with ACQUIRE. name, id */
+        SNIB__NOTE_WATCHING = 3, /* a watch took effect: name, since; with an id: that waiter's own watch */
+        SNIB__NOTE_GRANTED = 4,  /* the waiter with this id was made holder. name, id. It must confirm with ACQUIRE, but
+                                    for: reply.token, which it has if tag.attempt is of its latest request: it was
+                                    made holder, with its whole lease, after the server had executed that one */
         SNIB__NOTE_ENDED = 5, /* the hold with this id was ended by somebody else: it must check with RENEW. name, id */
         SNIB__NOTE_LINK_UP = 6,   /* connected and ready to serve (again): check holds, retry what waits for it */
         SNIB__NOTE_LINK_DOWN = 7, /* disconnected or not yet connected: reply.error, reply.error_text say why */
-        SNIB__NOTE_LISTED = 8 /* one lock of a listing: tag, name, reply (INFO); ended by a REPLY with the same tag */
+        SNIB__NOTE_LISTED = 8, /* one lock of a listing: tag, name, reply (INFO); ended by a REPLY with the same tag */
+        SNIB__NOTE_NEXT = 9    /* the lock was left free so that others get it too, and the waiter with this id is the
+                                  next: it asks in a moment. name, id */
 };
 
 struct snib__note {
@@ -58,6 +61,7 @@ struct snib__note {
         struct snib__name name; /* memory of the engine, lives until the next call of process() */
         struct snib__id id;
         bool all;
+        snib__ns since;
         struct snib__reply reply;
 };
 
@@ -77,6 +81,7 @@ struct snib__interest {
                 short events; /* POLLIN, POLLOUT */
         } fds[SNIB__FDS_MAX];
         snib__ns deadline; /* call process() at this time even if nothing happened; SNIB__NEVER */
+        bool tidying;      /* though nobody waits, it would like to be driven until then */
 };
 
 struct snib__engine_config {
@@ -91,8 +96,6 @@ struct snib__engine_config {
 
 /* Properties of the store that core adapts to (not the public bits). */
 enum snib__trait {
-        SNIB__TRAIT_QUEUE = 1, /* ACQUIRE with enqueue leaves a place in a queue, for all kinds; the turn comes as
-                                  GRANTED. Without it, only that of a fair lock does */
         SNIB__TRAIT_WATCH = 2, /* waiters must watch() the name to hear of changes */
         SNIB__TRAIT_SOCKET = 4 /* answers come over a socket: process() may find one though nothing was polled */
 };
@@ -100,6 +103,8 @@ enum snib__trait {
 struct snib__engine_ops {
         struct snib_engine_info info; /* the public description; caps are facts, proven by the conformance suite */
         unsigned traits;
+        uint32_t queues;            /* SNIB__KIND_BITs: ACQUIRE with enqueue leaves a place in a queue, and the turn
+                                       comes as GRANTED. FAIR is always one of them, SPIN never */
         const char *const *schemes; /* NULL-terminated, as in the URL, without "://" or ":" */
 
         /* Opens without waiting for the network: the first LINK_UP or LINK_DOWN tells. May block for local disks. */

@@ -166,4 +166,8 @@ const char *snib__kind_text(int kind);
 /* Nothing is held after the answer to an ACQUIRE of this kind. */
 bool snib__kind_momentary(int kind);
 
+/* Sets of kinds. */
+#define SNIB__KIND_BIT(kind) (UINT32_C(1) << (kind))
+#define SNIB__KINDS_ALL UINT32_MAX
+
 #endif

@@ -214,7 +214,7 @@ static void core_start(struct snib_client *c, int64_t timeout_ms)
 {
         unsigned traits = c->engine->ops->traits;
         c->spin = (traits & SNIB__TRAIT_SOCKET) && snib__os_processors() > 1;
-        struct snib__core_config config = {.queues = traits & SNIB__TRAIT_QUEUE,
+        struct snib__core_config config = {.queues = c->engine->ops->queues,
                                            .watches = traits & SNIB__TRAIT_WATCH,
                                            .op_timeout = timeout_ms * SNIB__MS};
 

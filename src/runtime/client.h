@@ -280,6 +280,8 @@ void snib__drive_settle(struct snib_client *c);
 void snib__drive_kick(struct snib_client *c);
 /* Something is under way that needs driving though nobody may be waiting for it. */
 bool snib__drive_urgent(const struct snib_client *c);
+/* The engine has something to tidy up, though nobody waits for it. */
+bool snib__drive_tidying(struct snib_client *c);
 /* When somebody has to act next if nothing happens. */
 snib__ns snib__drive_deadline(struct snib_client *c);
 

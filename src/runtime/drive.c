@@ -62,6 +62,11 @@ bool snib__drive_urgent(const struct snib_client *c)
         return c->core.outstanding > 0 || c->background > 0 || !c->core.link_up;
 }
 
+bool snib__drive_tidying(struct snib_client *c)
+{
+        return interest_of(c, snib__os_now()).tidying;
+}
+
 snib__ns snib__drive_deadline(struct snib_client *c)
 {
         snib__ns now = snib__os_now();

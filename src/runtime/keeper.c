@@ -9,7 +9,7 @@
  * baton. It drives in two cases, and only while nobody else does:
  *
  * - something is under way that nobody waits for (a renewal, an asynchronous call, a release in the background);
- * - there are holds, and no call was made for SNIB__IDLE_AFTER: it listens for losses.
+ * - there are holds, or the engine has something to tidy up, and no call was made for SNIB__IDLE_AFTER: it listens.
  *
  * The second case is why a busy lone caller is not disturbed. Each of its calls bumps `activity`; the keeper looks
  * twenty times a second, sees that it moved, and sleeps again, without ever holding the socket or having to be woken by
@@ -25,6 +25,11 @@ void snib__keeper_kick(struct snib_client *c)
         snib__os_event_set(c->keeper.wake_fd);
 }
 
+static bool listens(struct snib_client *c)
+{
+        return !snib__list_empty(&c->core.holds) || snib__drive_tidying(c);
+}
+
 static bool should_drive(struct snib_client *c)
 {
         struct snib__keeper *k = &c->keeper;
@@ -33,7 +38,7 @@ static bool should_drive(struct snib_client *c)
                 return false;
         if (k->always || snib__drive_urgent(c))
                 return true;
-        return !snib__list_empty(&c->core.holds) && k->activity_seen == c->activity;
+        return k->activity_seen == c->activity && listens(c);
 }
 
 /* When it has to look again, nobody else driving. */
@@ -43,7 +48,7 @@ static snib__ns look_at(struct snib_client *c)
 
         if (snib__drive_urgent(c))
                 return now;
-        if (snib__list_empty(&c->core.holds))
+        if (!listens(c))
                 return snib__core_deadline(&c->core);
         return snib__min(snib__core_deadline(&c->core), now + SNIB__IDLE_AFTER);
 }

@@ -83,7 +83,11 @@ void pull(struct rig *r)
 
 void rig_init(struct rig *r, bool queues)
 {
-        struct snib__core_config config = {.queues = queues, .watches = !queues, .op_timeout = 3 * SNIB__S, .seed = 1};
+        struct snib__core_config config = {.queues = queues ? SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN)
+                                                            : SNIB__KIND_BIT(SNIB_KIND_FAIR),
+                                           .watches = !queues,
+                                           .op_timeout = 3 * SNIB__S,
+                                           .seed = 1};
 
         memset(r, 0, sizeof(*r));
         r->now = 1000 * SNIB__S;

@@ -105,11 +105,12 @@ static void F30_asks_again_after_watching(void **state)
         expect(&r, "acquire#1; ");
         reply(&r, SNIB__BUSY, 0);
         expect(&r, "watch; ");
-        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, true, r.now);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now, r.now);
         expect(&r, "acquire#2; ");
         reply(&r, SNIB__BUSY, 0);
         expect(&r, "");
-        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, true, r.now);
+        pass(&r, SNIB__MS);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now, r.now);
         expect(&r, "acquire#3; ");
         snib__core_changed(&r.core, stock, false, r.now); /* while the question is under way */
         expect(&r, "");

@@ -342,11 +342,11 @@ static void a_turn_goes_to_whom_it_names(void **state)
         rig_init(&r, false);
         wait_for(&r, &h[0], &call[0], "u:1", SNIB_KIND_FAIR, 0);
         wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_FAIR, 0);
-        snib__core_granted(&r.core, stock, &h[1].id, r.now);
+        snib__core_granted(&r.core, stock, &h[1].id, 0, 0, r.now);
         asks(&r, "acquire#2; ", "u:2");
-        snib__core_watching(&r.core, stock, &h[0].id, true, r.now);
+        snib__core_watching(&r.core, stock, &h[0].id, r.now, r.now);
         asks(&r, "acquire#2; ", "u:1");
-        snib__core_granted(&r.core, stock, &nobody, r.now);
+        snib__core_granted(&r.core, stock, &nobody, 0, 0, r.now);
         expect(&r, "");
 }
 
@@ -358,14 +358,15 @@ static void whoever_joins_a_watch_wakes_nobody_else(void **state)
 
         rig_init(&r, false);
         wait_for(&r, &h[0], &call[0], "u:1", SNIB_KIND_LOCK, 0);
-        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, true, r.now);
+        wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_LOCK, 0);
+        snib__core_watching(&r.core, stock, &h[0].id, r.now, r.now);
         asks(&r, "acquire#2; ", "u:1");
         reply(&r, SNIB__BUSY, 0);
-        wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_LOCK, 0);
-        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, false, r.now);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now, r.now);
         asks(&r, "acquire#2; ", "u:2");
         reply(&r, SNIB__BUSY, 0);
-        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, true, r.now);
+        pass(&r, SNIB__MS);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now, r.now);
         expect(&r, "acquire#3; acquire#3; ");
 }
 

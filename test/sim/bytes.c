@@ -217,6 +217,7 @@ static void run_hang_up(struct sim *w, struct sim_event *e)
 
         fakeredis_disconnect(c->server);
         c->server = NULL;
+        look(w, c->client); /* nobody can be told there any more */
         if (c->closed)
                 over(w, c);
 }

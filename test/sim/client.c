@@ -181,6 +181,19 @@ static void watching(struct sim *w, struct sim_client *c, int name, const struct
         }
 }
 
+/* What it believes now was granted after what it asked last. */
+static void granted(struct sim_client *c, const struct snib__note *n, snib__ns now)
+{
+        snib__core_granted(&c->core, n->name, &n->id, n->tag.attempt, n->reply.token, now);
+        for (int i = 0; i < SIM_HOLDS; i++) {
+                struct sim_hold *h = &c->holds[i];
+
+                if (h->used && h->hold.state == SNIB__HELD && snib__id_equal(&h->hold.id, &n->id) &&
+                    h->log->sent_at > h->log->stale_at)
+                        h->log->stale = false;
+        }
+}
+
 static void deliver(struct sim *w, struct sim_client *c, const struct snib__note *n, snib__ns now)
 {
         int name = n->name.length ? name_of(w, n->name) : -1;
@@ -196,11 +209,15 @@ static void deliver(struct sim *w, struct sim_client *c, const struct snib__note
         case SNIB__NOTE_WATCHING:
                 sim_trace(w, c->index, "watching", name, "%d", name);
                 watching(w, c, name, &n->id);
-                snib__core_watching(&c->core, n->name, &n->id, n->all, now);
+                snib__core_watching(&c->core, n->name, &n->id, n->since, now);
                 break;
         case SNIB__NOTE_GRANTED:
                 sim_trace(w, c->index, "granted", name, "%s", n->id.text);
-                snib__core_granted(&c->core, n->name, &n->id, now);
+                granted(c, n, now);
+                break;
+        case SNIB__NOTE_NEXT:
+                sim_trace(w, c->index, "next", name, "%s", n->id.text);
+                snib__core_next_in_line(&c->core, n->name, &n->id, now);
                 break;
         case SNIB__NOTE_ENDED:
                 sim_trace(w, c->index, "ended", name, "%s", n->id.text);
@@ -351,7 +368,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         draw_uuid(w, c->uuid);
         sim_trace(w, index, "start", incarnation, "%s, clock %+lld ppm", c->uuid, (long long)c->ppm);
         w->store->open(w, c);
-        config.queues = c->ops->traits & SNIB__TRAIT_QUEUE;
+        config.queues = c->ops->queues;
         config.watches = c->ops->traits & SNIB__TRAIT_WATCH;
         config.seed = snib__prng_next(&w->prng);
         snib__core_init(&c->core, &config);

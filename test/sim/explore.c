@@ -231,11 +231,11 @@ static void hint(struct party *p)
         struct letter l = take(&p->hints);
 
         if (l.kind == GRANTED)
-                snib__core_granted(&p->core, name, &l.id, z.now);
+                snib__core_granted(&p->core, name, &l.id, 0, 0, z.now);
         else if (p->watches > 0 && (l.kind == CHANGED || l.kind == CHANGED_ALL))
                 snib__core_changed(&p->core, name, l.kind == CHANGED_ALL, z.now);
         else if (p->watches > 0)
-                snib__core_watching(&p->core, name, &(struct snib__id){{0}}, true, z.now);
+                snib__core_watching(&p->core, name, &(struct snib__id){{0}}, z.now, z.now);
         pump(p);
 }
 
@@ -412,7 +412,7 @@ static void mix_thread(const struct thread *t)
 
         mix((uint64_t)t->stage << 32 | (uint64_t)h->state << 24 | (uint64_t)h->verb << 16 | h->attempt);
         mix((uint64_t)(h->outstanding | h->watched << 1 | h->queued << 2 | h->again << 3 | h->woken << 4 |
-                       h->in_doubt << 5 | h->release_in_doubt << 6 | h->watching_seen << 7) |
+                       h->in_doubt << 5 | h->release_in_doubt << 6) |
             (uint64_t)h->failures << 16 | (uint64_t)h->depth << 24 | h->arrival << 32);
         mix((uint64_t)h->token);
         mix((uint64_t)h->wake_at);
@@ -495,8 +495,10 @@ static int kind_of(enum what what, int thread)
 
 static void start(const struct world *w)
 {
-        struct snib__core_config config = {
-            .queues = w->queues, .watches = !w->queues, .op_timeout = SNIB__S / 2, .seed = 1};
+        struct snib__core_config config = {.queues = w->queues ? SNIB__KINDS_ALL : SNIB__KIND_BIT(SNIB_KIND_FAIR),
+                                           .watches = !w->queues,
+                                           .op_timeout = SNIB__S / 2,
+                                           .seed = 1};
 
         memset(&z, 0, sizeof(z));
         z.what = w->what;

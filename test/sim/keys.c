@@ -107,6 +107,53 @@ static void look_at_queue(struct sim *w, struct fakeredis *redis, int name, stru
         }
 }
 
+static bool anybody_hears(struct fakeredis *redis, const struct bytes *id)
+{
+        char channel[64];
+        int length = snprintf(channel, sizeof(channel), "snib_granted:%.36s", id->at);
+
+        snib__list_each (it, &redis->conns) {
+                const struct fakeredis_conn *c = snib__container(it, struct fakeredis_conn, link);
+
+                snib__list_each (l, (struct snib__list *)&c->subscriptions) {
+                        const struct subscription *s = snib__container(l, struct subscription, link);
+
+                        if (!c->closed && s->channel.length == (size_t)length &&
+                            memcmp(s->channel.at, channel, s->channel.length) == 0)
+                                return true;
+                }
+        }
+        return false;
+}
+
+/* Who waits for a lock that is not fair. Those whose time is over are in the way of nobody, and neither is the second
+ * place of one that was put there twice. */
+static void look_at_waiters(struct sim *w, struct fakeredis *redis, int name, struct sim_truth *t)
+{
+        struct bytes text;
+        struct key *queue = key(redis, &text, "snib_queue:{%s}", w->names[name]);
+        struct key *alive = key(redis, &text, "snib_queue_until:{%s}", w->names[name]);
+
+        if ((queue && queue->expires_ms < 0) || (alive && alive->expires_ms < 0))
+                sim_fail(w, SIM_UNSAFE, "model", "%s: the queue has no time to live", w->names[name]);
+        for (size_t i = 0; queue && i < queue->count && t->places < SIM_WAITERS; i++) {
+                const char *blank = memchr(queue->fields[i].name.at, ' ', queue->fields[i].name.length);
+                struct bytes id = {.at = queue->fields[i].name.at};
+                const struct field *until;
+                struct sim_log *log;
+                bool again = false;
+
+                id.length = blank ? (size_t)(blank - id.at) : 0;
+                until = alive ? data_field(alive, &id) : NULL;
+                log = log_of(w, id.at, id.length);
+                for (int k = 0; k < t->places; k++)
+                        again |= t->place[k].log == log;
+                if (until && !again)
+                        t->place[t->places++] = (struct sim_place){
+                            .log = log, .ends = score_ends(w, until->score), .deaf = !anybody_hears(redis, &id)};
+        }
+}
+
 static void look_at_side(struct sim *w, struct fakeredis *redis, int name, const struct key *k, const struct field *f,
                          struct sim_truth *t)
 {
@@ -258,6 +305,10 @@ void sim_keys_look(struct sim *w, struct fakeredis *redis, int name, struct sim_
                 break;
         case SIM_REGISTER:
                 look_at_register(w, redis, name, &t);
+                break;
+        case SIM_PLAIN:
+                look_at_waiters(w, redis, name, &t);
+                look_at_lock(w, redis, name, &t);
                 break;
         default:
                 look_at_lock(w, redis, name, &t);

@@ -12,6 +12,9 @@
 /* The safety net's longest sleep with its jitter; core/internal.h: SNIB__POLL_MAX. */
 #define POLL_MAX (SNIB__S + SNIB__S / 16)
 
+/* By so much the clock of the server's scripts may be ahead of the world's. */
+#define SIM_SCRIPT_MS 2
+
 /* ---- who could get in ---- */
 
 static bool queues(const struct sim *w, const struct sim_log *log)
@@ -111,8 +114,10 @@ void sim_check_open(struct sim *w, struct sim_hold *h, bool unsaid)
 
 /* ---- order ---- */
 
-/* By arrival: those who stay keep their order, and who comes goes to the end. */
-static void check_queue(struct sim *w, int name, const struct sim_seen *before, const struct sim_truth *after)
+/* By arrival: those who stay keep their order, and who comes goes to the end. `revive`: whose time is over has its
+ * place back when it asks again. */
+static void check_queue(struct sim *w, int name, const struct sim_seen *before, const struct sim_truth *after,
+                        bool revive)
 {
         int last = -1;
 
@@ -122,7 +127,7 @@ static void check_queue(struct sim *w, int name, const struct sim_seen *before, 
                 if (after->place[i].ends <= w->now)
                         continue;
                 while (at < before->places &&
-                       (before->place[at].log != after->place[i].log || before->place[at].ends <= w->now))
+                       (before->place[at].log != after->place[i].log || (!revive && before->place[at].ends <= w->now)))
                         at++;
                 if (at < last)
                         sim_fail(w, SIM_UNSAFE, "L3", "%s: #%d has come before somebody who was before it",
@@ -155,11 +160,42 @@ static void check_newcomer(struct sim *w, const struct sim_log *log, const struc
         }
 }
 
+/* Whom a release or a force made holder at once: the first that lives and can be told. */
+static void check_heir(struct sim *w, const struct sim_log *heir, const struct sim_seen *before)
+{
+        for (int i = 0; i < before->places; i++) {
+                const struct sim_place *p = &before->place[i];
+                bool lives = p->ends > w->now + SIM_SCRIPT_MS * SNIB__MS;
+
+                if (p->log == heir && p->ends > w->now - SIM_SCRIPT_MS * SNIB__MS && !p->deaf)
+                        return;
+                if (p->log == heir || (lives && !p->deaf && p->log != before->seat[0].log))
+                        break;
+        }
+        sim_fail(w, SIM_UNSAFE, "L3", "%s was handed to #%d, who was not the first to be told", w->names[heir->name],
+                 heir->number);
+}
+
+/* A lock that is not fair, on Redis: what is free is anybody's, but what is handed on is not. */
+static void check_waiters(struct sim *w, int name, const struct sim_seen *before, const struct sim_truth *after)
+{
+        const struct sim_log *heir = after->seats ? after->seat[0].log : NULL;
+
+        check_queue(w, name, before, after, true);
+        for (int i = 0; heir && w->settled && i < after->places; i++)
+                if (after->place[i].log == heir)
+                        sim_fail(w, SIM_UNSAFE, "L3", "%s: #%d holds and waits", w->names[name], heir->number);
+        if (heir && before->seats && before->seat[0].log != heir && sim_seat_lives(w, &before->seat[0]))
+                check_heir(w, heir, before);
+}
+
 void sim_check_order(struct sim *w, int name, const struct sim_seen *before, const struct sim_truth *after)
 {
+        if (w->options.store == SIM_BYTES && w->options.subject[name] == SIM_PLAIN)
+                check_waiters(w, name, before, after);
         if (w->options.store != SIM_QUEUE && w->options.subject[name] != SIM_FAIR)
                 return;
-        check_queue(w, name, before, after);
+        check_queue(w, name, before, after, false);
         for (int i = 0; i < after->seats; i++) {
                 bool sat = false;
 

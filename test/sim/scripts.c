@@ -36,11 +36,27 @@ static const struct {
      "local count = removed == 1 and redis.call('HGET', KEYS[1], ARGV[1]) - 1 or 0\n"
      "if count > 0 then\nredis.call('HSET', KEYS[1], ARGV[1], count)\nreturn {1}\nend\n"
      "removed = redis.pcall('HDEL', KEYS[1], ARGV[1])"},
-    {SNIB__BUG_notification_dropped, SNIB__SCRIPT_RELEASE, "redis.pcall('PUBLISH', ARGV[2], '0')", ""},
+    {SNIB__BUG_notification_dropped, SNIB__SCRIPT_RELEASE, "redis.pcall('PUBLISH', channel, free)", ""},
     {SNIB__BUG_token_not_raised, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('INCR', KEYS[2])",
      "tonumber(redis.call('GET', KEYS[2]) or redis.call('INCR', KEYS[2]))\nif last > 1 then\n"
      "redis.call('HSET', KEYS[1], ARGV[1], '1')\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
      "return {1, redis.call('GET', KEYS[2])}\nend"},
+    {SNIB__BUG_direct_grant_to_the_dead, SNIB__SCRIPT_RELEASE, "tonumber(ends) > now", "true"},
+    {SNIB__BUG_direct_grant_unheard, SNIB__SCRIPT_RELEASE, "type(told) == 'number' and told > 0", "true"},
+    {SNIB__BUG_direct_grant_token_old, SNIB__SCRIPT_RELEASE,
+     "local last = tokens ~= '0' and redis.pcall('INCR', counter)",
+     "local last = false\nif tokens ~= '0' then\nreturn redis.call('GET', counter) or token\nend"},
+    {SNIB__BUG_direct_grant_queue_not_left, SNIB__SCRIPT_RELEASE, "redis.pcall('ZREM', alive, ARGV[1]) == 1", "false"},
+    {SNIB__BUG_direct_grant_holder_stays_queued, SNIB__SCRIPT_ACQUIRE, "redis.pcall('ZREM', alive, ARGV[1]) == 1",
+     "false"},
+    {SNIB__BUG_direct_grant_holder_stays_queued, SNIB__SCRIPT_ACQUIRE_FENCED,
+     "redis.pcall('ZREM', alive, ARGV[1]) == 1", "false"},
+    {SNIB__BUG_direct_grant_wakes_nobody, SNIB__SCRIPT_RELEASE, "while not granted do",
+     "while not granted do\nchannel = nil"},
+    {SNIB__BUG_direct_grant_last_first, SNIB__SCRIPT_ACQUIRE, "redis.pcall('RPUSH', queue, entry)",
+     "redis.pcall('LPUSH', queue, entry)"},
+    {SNIB__BUG_direct_grant_last_first, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('RPUSH', queue, entry)",
+     "redis.pcall('LPUSH', queue, entry)"},
     {SNIB__BUG_fair_dead_waiter_stays, SNIB__SCRIPT_FAIR, "redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now)", "{}"},
     {SNIB__BUG_fair_leaver_wakes_nobody, SNIB__SCRIPT_FAIR, "if redis.call('EXISTS', KEYS[1]) == 0 then",
      "if false then"},

@@ -210,6 +210,7 @@ struct sim_seat {
 struct sim_place {
         struct sim_log *log;
         snib__ns ends;
+        int64_t deaf; /* its client has no connection on which it could be told */
 };
 
 /* What the server says about a name. A seat or place whose time is over is none. */

@@ -28,6 +28,7 @@ struct simnet {
         struct flying flying[FLYING_MAX];
         int watches[SIM_NAMES];
         bool watching[SIM_NAMES];
+        snib__ns watching_since[SIM_NAMES];
         struct snib__list notes;
 };
 
@@ -236,14 +237,20 @@ static void take_reply(struct simnet *e, struct sim_message *m)
         n->reply = m->reply;
 }
 
-static void take_hint(struct simnet *e, struct sim_message *m)
+static void tell_watching(struct simnet *e, int name)
+{
+        struct snib__note *n = note(e, SNIB__NOTE_WATCHING);
+
+        note_name(e, n, name);
+        n->since = e->watching_since[name];
+}
+
+static void take_hint(struct simnet *e, struct sim_message *m, snib__ns now)
 {
         if (m->kind == SIM_WATCHING && e->watches[m->name]) {
                 e->watching[m->name] = true;
-                struct snib__note *n = note(e, SNIB__NOTE_WATCHING);
-
-                note_name(e, n, m->name);
-                n->all = true;
+                e->watching_since[m->name] = now;
+                tell_watching(e, m->name);
         } else if ((m->kind == SIM_CHANGED || m->kind == SIM_CHANGED_ALL) && e->watches[m->name]) {
                 struct snib__note *n = note(e, SNIB__NOTE_CHANGED);
 
@@ -268,7 +275,7 @@ static void take(struct simnet *e, struct sim_message *m, snib__ns now)
         else if (m->kind == SIM_REPLY)
                 take_reply(e, m);
         else
-                take_hint(e, m);
+                take_hint(e, m, now);
 }
 
 static void simnet_process(struct snib__engine *base, const struct snib__interest *ready, snib__ns now)
@@ -356,7 +363,7 @@ static void simnet_watch(struct snib__engine *base, const struct snib__topic *to
         if (e->watches[i]++ == 0 && e->up)
                 subscribe(e, i, true);
         else if (e->watching[i])
-                note_name(e, note(e, SNIB__NOTE_WATCHING), i);
+                tell_watching(e, i);
 }
 
 static void simnet_unwatch(struct snib__engine *base, const struct snib__topic *topic, snib__ns now)
@@ -382,7 +389,7 @@ static void simnet_close(struct snib__engine *base)
                 sim_message_free(e->world, snib__container(l, struct sim_message, link));
 }
 
-static const struct snib__engine_ops queue_engine = {.traits = SNIB__TRAIT_QUEUE,
+static const struct snib__engine_ops queue_engine = {.queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
                                                      .submit = simnet_submit,
                                                      .watch = simnet_watch,
                                                      .unwatch = simnet_unwatch,
@@ -391,6 +398,7 @@ static const struct snib__engine_ops queue_engine = {.traits = SNIB__TRAIT_QUEUE
                                                      .next = simnet_next,
                                                      .close = simnet_close};
 static const struct snib__engine_ops watch_engine = {.traits = SNIB__TRAIT_WATCH,
+                                                     .queues = SNIB__KIND_BIT(SNIB_KIND_FAIR),
                                                      .submit = simnet_submit,
                                                      .watch = simnet_watch,
                                                      .unwatch = simnet_unwatch,

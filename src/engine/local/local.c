@@ -744,7 +744,7 @@ const struct snib__engine_ops snib__local_engine = {
                     SNIB_CAP_WRITER_IN_TURN | SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK |
                     SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER,
         },
-    .traits = SNIB__TRAIT_QUEUE,
+    .queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
     .schemes = schemes,
     .open = local_open,
     .submit = local_submit,

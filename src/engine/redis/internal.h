@@ -5,9 +5,9 @@
 /*
  * What the files of the Redis engine share. redis.c is the interface and the order of things; link.c one connection;
  * op.c requests about objects and their answers, by the table rows of lock.c (what one or many hold) and count.c (what
- * is counted, and registers); names.c keys and channels; watch.c subscriptions; who.c who stands behind a client uuid;
- * listing.c the list of all that is held; config.c the URL; refusal.c error replies. All of it runs on the one thread
- * that calls the engine.
+ * is counted, and registers); names.c keys and channels; watch.c subscriptions, granted.c what is told to this client
+ * alone; who.c who stands behind a client uuid; listing.c the list of all that is held; config.c the URL; refusal.c
+ * error replies. All of it runs on the one thread that calls the engine.
  */
 
 #include "base/list.h"
@@ -33,9 +33,11 @@ struct redis;
 enum redis_name {
         NAME_TAG = 1, /* the name in its braces, to begin computed names with */
         NAME_TOKEN,
-        NAME_QUEUE,   /* fair: who waits, in order */
-        NAME_TURNS,   /* fair: until when each may take its turn */
-        NAME_WAITING, /* fair: our own waiters, and until when they are believed to live */
+        NAME_QUEUE,      /* fair: who waits, in order */
+        NAME_TURNS,      /* fair: until when each may take its turn */
+        NAME_WAITING,    /* fair: our own waiters, and until when they are believed to live */
+        NAME_WAIT_QUEUE, /* plain, fenced: our own waiters, in order */
+        NAME_WAIT_UNTIL, /* the same: until when they are believed to live */
         NAME_PERMITS,
         NAME_REQUEST, /* memory of a request, with its id behind */
         NAME_LOCK_CHANNEL,
@@ -43,6 +45,8 @@ enum redis_name {
         NAME_SEMAPHORE_CHANNEL,
         NAME_LATCH_CHANNEL,
         NAME_REGISTER_CHANNEL,
+        NAME_LISTENING, /* which of the lock channel's subscribers are ours */
+        NAME_GRANTED,   /* of this client, whatever the object */
         NAMES
 };
 
@@ -55,6 +59,7 @@ enum put {
         PUT_LEASE,
         PUT_TOKEN,
         PUT_ENQUEUE,      /* 1 or 0 */
+        PUT_NUMBER,       /* of this question of a waiter's; not above 0: it is not to stand in the queue */
         PUT_WAITER_LEASE, /* how long a waiter that says nothing is believed to live */
         PUT_UNDER,
         PUT_N,
@@ -88,6 +93,7 @@ enum note_of {
         NOTE_OF_REQUEST = 1,
         NOTE_OF_CHANGED,
         NOTE_OF_WATCHING,
+        NOTE_OF_GRANT,
         NOTE_OF_UP,
         NOTE_OF_DOWN,
         NOTE_OF_LISTED,
@@ -169,7 +175,8 @@ struct face {
         uint32_t watches;
         uint32_t elections; /* of them */
         bool all;           /* `changed` is for everybody */
-        bool anew;          /* `watching` is of the subscription, not only of somebody who joined it */
+        bool lingers;       /* its last watch is gone, its messages are still told; see watch.c */
+        snib__ns since;     /* when that began to be so, of an effective channel */
         struct note changed, watching;
 };
 struct channel {
@@ -178,8 +185,11 @@ struct channel {
         uint32_t in_flight;  /* SUBSCRIBE and UNSUBSCRIBE without an answer */
         bool effective;      /* confirmed, and not taken back */
         enum redis_name form;
-        size_t tag_length;  /* behind the prefix */
-        struct snib__id id; /* of the one waiter that it is for; empty: for all */
+        size_t tag_length;         /* behind the prefix */
+        struct snib__id id;        /* of the one waiter that it is for; empty: for all */
+        struct channel *listening; /* of a lock with a queue: the one that says that we are here. Shares its fate */
+        struct snib__list idle;    /* in redis.idle: nobody watches it any more */
+        snib__ns idle_until;
         const char *text;
         size_t length;
         char bytes[];
@@ -253,9 +263,13 @@ struct redis {
         struct link commands, subscriptions;
         char scratch[SNIB__REDIS_PUTS_MAX * SNIB__DERIVED_MAX]; /* of the request that is being written */
         struct snib__tree channels;
-        uint32_t watched; /* faces with at least one watch */
-        bool sweep;       /* a channel may be free */
-        struct snib__list free, notes, spent;
+        uint32_t watched;       /* faces with at least one watch */
+        bool sweep;             /* a channel may be free */
+        struct snib__list idle; /* channels, the longest first */
+        int idle_count;
+        struct channel *granted; /* what is told to this client alone; NULL until it waits for the first time */
+        struct snib__list free, notes, spent, spent_grants;
+        int grants; /* not yet spent */
         struct snib__list listings, spent_listings;
         struct note up, down;
         struct snib_error down_error;
@@ -366,7 +380,8 @@ enum redis_name snib__name_channel(int kind);
 
 /* watch.c */
 int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree_node *b);
-bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
+bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
+                       snib__ns now);
 bool snib__watch_message(struct redis *r, const struct snib__resp_value *values, size_t count);
 void snib__watch_add(struct redis *r, const struct snib__topic *topic, snib__ns now);
 void snib__watch_remove(struct redis *r, const struct snib__topic *topic, snib__ns now);
@@ -375,6 +390,19 @@ void snib__watch_disconnected(struct redis *r);
 void snib__watch_sweep(struct redis *r);
 void snib__watch_done(struct redis *r);
 void snib__watch_note(const struct note *note, struct snib__note *ret);
+/* Lets subscriptions go that nobody has come back for; the first is due at snib__watch_due(). */
+void snib__watch_expire(struct redis *r, snib__ns now);
+snib__ns snib__watch_due(const struct redis *r);
+/* A grant would be heard. */
+bool snib__watch_hears_grants(const struct redis *r);
+
+/* granted.c */
+/* What hand_over.lua told this client; nonsense is dropped. */
+void snib__granted_message(struct redis *r, const char *text, size_t length);
+void snib__granted_note(struct redis *r, struct note *note, struct snib__note *ret);
+/* Those that next() has handed out. */
+void snib__granted_recycle(struct redis *r);
+void snib__granted_free(struct note *note);
 
 /* who.c */
 void snib__who_used(struct redis *r, snib__ns now);

@@ -24,14 +24,20 @@ static bool wrong_kind(struct redis *r, struct request *q, const struct snib__re
         return true;
 }
 
-/* {0, left, holder}: busy, or gone; of a fair lock {0, left, holder, place, waiters}: busy. */
+/* Whoever waits for it stands in a queue at the server. */
+static bool queues(int kind)
+{
+        return snib__redis_engine.queues & SNIB__KIND_BIT(kind);
+}
+
+/* {0, left, holder}: busy, or gone; of a lock with a queue {0, left, holder, place, waiters}: busy. */
 static bool refused(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
 {
         struct snib__reply *p = &q->reply;
-        bool queue = q->op.kind == SNIB_KIND_FAIR && q->op.token == 0;
+        bool queue = queues(q->op.kind) && q->op.token == 0;
 
         if (count != (queue ? 6 : 4) || !snib__decode_holder(r, &v[2], &v[3], p) ||
-            (!p->held && q->op.token == 0 && !queue))
+            (!p->held && q->op.token == 0 && q->op.kind != SNIB_KIND_FAIR))
                 return false;
         if (queue) {
                 if (v[4].type != SNIB__RESP_INTEGER || v[5].type != SNIB__RESP_INTEGER || v[4].integer < 0 ||
@@ -39,6 +45,7 @@ static bool refused(struct redis *r, struct request *q, const struct snib__resp_
                         return false;
                 p->position = v[4].integer;
                 p->waiters = v[5].integer;
+                p->waiters_at_least = q->op.kind != SNIB_KIND_FAIR; /* others wait elsewhere */
         }
         p->status = q->op.token > 0 ? SNIB__GONE : SNIB__BUSY;
         return true;
@@ -144,9 +151,12 @@ bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *v, si
         ret->held = v[1].integer == 1;
         ret->holders = v[5].integer;
         ret->token = token;
-        if (v[6].integer >= 0) {
+        if (ret->kind == SNIB_KIND_FAIR) {
                 ret->waiters = v[6].integer;
                 ret->waiters_at_least = false;
+        } else if (v[6].integer > 0) { /* and those of others, who listen */
+                ret->waiters = v[6].integer + snib__max(ret->waiters, 0);
+                ret->waiters_at_least = true;
         }
         if (ret->kind == SNIB_KIND_PERMITS)
                 ret->limit = ret->value + ret->holders;
@@ -224,11 +234,12 @@ static bool observed(struct redis *r, struct request *q, const struct snib__resp
         return true;
 }
 
+#define WAITING NAME_WAIT_QUEUE, NAME_WAIT_UNTIL, PUT_NUMBER, PUT_WAITER_LEASE
 #define FAIR_PUTS PUT_NAME, NAME_QUEUE, NAME_TURNS, NAME_WAITING, PUT_VERB, PUT_ID, NAME_LOCK_CHANNEL
 #define SIDE_PUTS PUT_NAME, PUT_VERB, PUT_KIND, PUT_ID, NAME_TAG, NAME_RW_CHANNEL
 
 /* clang-format off */
-#define LOOKED 1, {PUT_NAME, NAME_TAG, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS}
+#define LOOKED 1, {PUT_NAME, NAME_TAG, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS, NAME_WAIT_UNTIL}
 #define QUERIED [SNIB__QUERY] = {SNIB__SCRIPT_QUERY, LOOKED, described}
 #define OBSERVED [SNIB__OBSERVE] = {SNIB__SCRIPT_QUERY, LOOKED, observed}
 #define RENEWED [SNIB__RENEW] = {SNIB__SCRIPT_RENEW, 1, {PUT_NAME, PUT_ID, PUT_LEASE}, kept}
@@ -236,13 +247,19 @@ static bool observed(struct redis *r, struct request *q, const struct snib__resp
         [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID, NAME_LOCK_CHANNEL}, kept}, \
         [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME, NAME_LOCK_CHANNEL}, forced}
 
+#define WAITED_FOR NAME_LOCK_CHANNEL, NAME_LISTENING, NAME_WAIT_QUEUE, NAME_WAIT_UNTIL, NAME_TOKEN
+#define HANDED_ON \
+        [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID, WAITED_FOR}, kept}, \
+        [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME, WAITED_FOR}, forced}
+
 const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
     [SNIB_KIND_LOCK] = {
-        [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE, 1, {PUT_NAME, PUT_ID, PUT_LEASE, PUT_TOKEN}, acquired},
-        RENEWED, ENDED, QUERIED, OBSERVED},
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE, 1, {PUT_NAME, PUT_ID, PUT_LEASE, PUT_TOKEN, WAITING}, acquired},
+        HANDED_ON, RENEWED, QUERIED, OBSERVED},
     [SNIB_KIND_FENCED] = {
-        [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED, 2, {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN}, acquired},
-        RENEWED, ENDED, QUERIED, OBSERVED},
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED, 2,
+                           {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN, WAITING}, acquired},
+        HANDED_ON, RENEWED, QUERIED, OBSERVED},
     [SNIB_KIND_FAIR] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS, PUT_LEASE, PUT_TOKEN, PUT_ENQUEUE, PUT_WAITER_LEASE}, acquired},
         [SNIB__RELEASE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS}, kept},

@@ -113,7 +113,17 @@ static void put_number(struct command *c, int64_t number)
         put_made(c, minus + snib__decimal(c->scratch + minus, minus ? -(uint64_t)number : (uint64_t)number));
 }
 
-static void put_one(struct command *c, const struct request *q, enum put what)
+/* Only who would hear of a grant is to stand in the queue. The first question leaves nothing there to take back. */
+static int64_t question_number(const struct redis *r, const struct request *q)
+{
+        int64_t number = q->tag.attempt;
+
+        if (q->op.enqueue && snib__watch_hears_grants(r))
+                return number;
+        return number > 1 ? -number : 0;
+}
+
+static void put_one(struct command *c, const struct redis *r, const struct request *q, enum put what)
 {
         const struct snib__op *op = &q->op;
 
@@ -154,6 +164,9 @@ static void put_one(struct command *c, const struct request *q, enum put what)
         case PUT_ENQUEUE:
                 put_text(c, op->enqueue ? "1" : "0");
                 break;
+        case PUT_NUMBER:
+                put_number(c, question_number(r, q));
+                break;
         case PUT_IF_EXISTS:
                 put_text(c, op->if_exists ? "1" : "0");
                 break;
@@ -188,10 +201,12 @@ static void send_waiters(struct redis *r, struct request *q, snib__ns now)
         put_text(&c, "PUBSUB");
         put_text(&c, "NUMSUB");
         if (q->op.kind == SNIB_KIND_ANY)
-                for (int form = NAME_LOCK_CHANNEL; form <= NAME_REGISTER_CHANNEL; form++)
-                        put_one(&c, q, (enum put)form);
+                for (int form = NAME_LOCK_CHANNEL; form < NAME_LISTENING; form++)
+                        put_one(&c, r, q, (enum put)form);
         else
-                put_one(&c, q, (enum put)snib__name_channel(q->op.kind));
+                put_one(&c, r, q, (enum put)snib__name_channel(q->op.kind));
+        put_one(&c, r, q,
+                (enum put)NAME_LISTENING); /* the last: whoever listens there too stands in a queue if it waits */
         if (!snib__link_send(&r->commands, part, c.count, c.text, c.length, now))
                 snib__redis_request_free(r, part);
 }
@@ -216,7 +231,7 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
         put(&c, q->by_text ? s->text : s->sha1, q->by_text ? s->length : 40);
         put(&c, keys, 1);
         for (int i = 0; i < SNIB__REDIS_PUTS_MAX && q->row->puts[i]; i++)
-                put_one(&c, q, (enum put)q->row->puts[i]);
+                put_one(&c, r, q, (enum put)q->row->puts[i]);
         return snib__link_send(&r->commands, q, c.count, c.text, c.length, now);
 }
 
@@ -290,10 +305,10 @@ bool snib__op_waiters_reply(struct redis *r, struct request *q, const struct sni
                 return false;
         for (size_t i = 1; i < count; i += 2) {
                 if (v[i].type != SNIB__RESP_STRING || v[i + 1].type != SNIB__RESP_INTEGER || v[i + 1].integer < 0 ||
-                    __builtin_add_overflow(sum, v[i + 1].integer, &sum))
+                    __builtin_add_overflow(sum, i + 2 < count ? v[i + 1].integer : -v[i + 1].integer, &sum))
                         return false;
         }
-        p->waiters = sum;
+        p->waiters = sum < 0 ? 0 : sum;
         p->waiters_at_least = true;
         snib__redis_request_free(r, q);
         return true;

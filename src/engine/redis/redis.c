@@ -136,7 +136,7 @@ bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__re
                 return snib__op_waiters_reply(r, q, v, count);
         case REQUEST_SUBSCRIBE:
         case REQUEST_UNSUBSCRIBE:
-                return snib__watch_reply(r, q, v, count);
+                return snib__watch_reply(r, q, v, count, now);
         case REQUEST_SCAN:
         case REQUEST_LIST_LOCK:
         case REQUEST_LIST_WHO:
@@ -229,6 +229,8 @@ int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_c
         snib__list_init(&r->free);
         snib__list_init(&r->notes);
         snib__list_init(&r->spent);
+        snib__list_init(&r->spent_grants);
+        snib__list_init(&r->idle);
         snib__list_init(&r->listings);
         snib__list_init(&r->spent_listings);
         r->down_error = (struct snib_error)SNIB_ERROR_INIT;
@@ -309,6 +311,8 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
         ret->deadline = SNIB__NEVER;
         add_interest(&r->commands, true, ret);
         add_interest(&r->subscriptions, r->watched > 0, ret);
+        ret->tidying = snib__watch_due(r) != SNIB__NEVER;
+        ret->deadline = snib__min(ret->deadline, snib__watch_due(r));
         if (r->who_used && r->commands.state == LINK_READY)
                 ret->deadline = snib__min(ret->deadline, r->who_due);
         snib__list_each (it, &r->listings) {
@@ -344,6 +348,7 @@ static void recycle(struct redis *r, snib__ns now)
                 snib__listing_free(r, snib__container(it, struct listing, link));
         for (; r->refusals && !snib__list_linked(&r->refused[r->refusals - 1].note.link); r->refusals--)
                 ;
+        snib__granted_recycle(r);
         snib__watch_sweep(r);
 }
 
@@ -369,6 +374,7 @@ static void redis_process(struct snib__engine *e, const struct snib__interest *r
 
         recycle(r, now);
         go_on_listing(r, now);
+        snib__watch_expire(r, now);
         snib__link_process(&r->commands, true, commands, now);
         snib__link_process(&r->subscriptions, r->watched > 0, subscriptions, now);
         snib__who_refresh(r, now);
@@ -418,6 +424,9 @@ static bool redis_next(struct snib__engine *e, struct snib__note *ret)
         case NOTE_OF_WATCHING:
                 snib__watch_note(note, ret);
                 break;
+        case NOTE_OF_GRANT:
+                snib__granted_note(r, note, ret);
+                break;
         case NOTE_OF_LISTED:
                 fill_listed(snib__container(note, struct item, note), ret);
                 break;
@@ -453,9 +462,14 @@ static void free_requests(struct snib__list *list)
 
 static void free_notes(struct redis *r)
 {
-        for (struct snib__list *it = snib__list_take(&r->notes); it; it = snib__list_take(&r->notes))
-                if (snib__container(it, struct note, link)->of == NOTE_OF_REQUEST)
+        for (struct snib__list *it = snib__list_take(&r->notes); it; it = snib__list_take(&r->notes)) {
+                struct note *note = snib__container(it, struct note, link);
+                if (note->of == NOTE_OF_REQUEST)
                         snib__list_append(&r->free, it);
+                else if (note->of == NOTE_OF_GRANT)
+                        snib__granted_free(note);
+        }
+        snib__granted_recycle(r);
 }
 
 static void redis_close(struct snib__engine *e)
@@ -517,6 +531,7 @@ const struct snib__engine_ops snib__redis_engine = {
                      SNIB_CAP_SURVIVES_RESTART | SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK |
                      SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER},
     .traits = SNIB__TRAIT_WATCH | SNIB__TRAIT_SOCKET,
+    .queues = SNIB__KIND_BIT(SNIB_KIND_LOCK) | SNIB__KIND_BIT(SNIB_KIND_FENCED) | SNIB__KIND_BIT(SNIB_KIND_FAIR),
     .schemes = schemes,
     .open = redis_open,
     .submit = redis_submit,

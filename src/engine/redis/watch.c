@@ -6,6 +6,11 @@
  * lives while somebody watches it, while a SUBSCRIBE or UNSUBSCRIBE about it has no answer, and until next() can no
  * longer have handed out its name.
  *
+ * A lock with a queue is often waited for again at once. Its subscription lingers for a moment after the last watch,
+ * and its messages are told: whoever asks meanwhile and then waits has missed nothing, which WATCHING says by `since`.
+ * Each comes with a second one, on which nothing is said, so that the server can tell our clients from others; and
+ * before the first the client's own channel is subscribed, for good, on which it alone is told of grants.
+ *
  * Every SUBSCRIBE and UNSUBSCRIBE is a request with one answer, so confirmations are matched by order and a
  * confirmation of an earlier subscription is never taken for that of the present one.
  */
@@ -14,8 +19,13 @@
 #include "base/assert.h"
 #include "base/seedbug.h"
 #include "engine/redis/internal.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LINGER (250 * SNIB__MS)
+/* Beyond, the longest idle goes at once. */
+#define IDLE_MAX 64
 
 int snib__watch_compare(const struct snib__tree_node *a, const struct snib__tree_node *b)
 {
@@ -71,21 +81,46 @@ static struct channel *find(struct redis *r, const char *text, size_t length)
         return n && !snib__watch_compare(n, &key.node) ? snib__container(n, struct channel, node) : NULL;
 }
 
-static struct channel *add(struct redis *r, const struct snib__topic *topic, const struct place *place)
+static struct channel *channel_new(struct redis *r, enum redis_name form, const char *text, size_t length)
 {
-        struct channel *c = snib__alloc(sizeof(*c) + place->length + 1);
+        struct channel *c = snib__alloc(sizeof(*c) + length + 1);
 
         if (!c)
                 return NULL;
-        memcpy(c->bytes, place->text, place->length);
+        memcpy(c->bytes, text, length);
         c->text = c->bytes;
-        c->length = place->length;
-        c->form = place->form;
+        c->length = length;
+        c->form = form;
+        c->tag_length = length - snib__name_prefix(form);
+        c->face[0].channel = c->face[1].channel = c;
+        snib__tree_add(&r->channels, &c->node);
+        return c;
+}
+
+static void channel_free(struct redis *r, struct channel *c)
+{
+        snib__tree_remove(&r->channels, &c->node);
+        free(c);
+}
+
+static bool queues(const struct snib__topic *topic)
+{
+        return topic->kind == SNIB_KIND_LOCK || topic->kind == SNIB_KIND_FENCED;
+}
+
+static struct channel *add(struct redis *r, const struct snib__topic *topic, const struct place *place)
+{
+        struct channel *c = channel_new(r, place->form, place->text, place->length);
+        char text[SNIB__DERIVED_MAX];
+
+        if (!c)
+                return NULL;
         c->tag_length = place->tag_length;
         if (has_turns(topic))
                 c->id = topic->id;
-        c->face[0].channel = c->face[1].channel = c;
-        snib__tree_add(&r->channels, &c->node);
+        if (queues(topic)) /* without memory for it we are taken for somebody else */
+                c->listening =
+                    channel_new(r, NAME_LISTENING, text, snib__name_write(NAME_LISTENING, topic->name, text));
         return c;
 }
 
@@ -94,16 +129,16 @@ static bool watched(const struct channel *c)
         return c->face[0].watches || c->face[1].watches;
 }
 
-static void tell_watching(struct redis *r, struct channel *c)
+static void tell_watching(struct redis *r, struct channel *c, snib__ns now)
 {
-        for (int i = 0; i < 2; i++)
-                if (c->face[i].watches) {
-                        c->face[i].anew = true;
+        for (int i = 0; i < 2; i++) {
+                c->face[i].since = now;
+                if (c->face[i].watches)
                         snib__redis_tell(r, &c->face[i].watching, NOTE_OF_WATCHING);
-                }
+        }
 }
 
-static void send(struct redis *r, struct channel *c, enum request_kind kind, snib__ns now)
+static void send_one(struct redis *r, struct channel *c, enum request_kind kind, snib__ns now)
 {
         const char *command = kind == REQUEST_SUBSCRIBE ? "SUBSCRIBE" : "UNSUBSCRIBE";
         struct request *q;
@@ -125,6 +160,79 @@ static void send(struct redis *r, struct channel *c, enum request_kind kind, sni
         c->effective = false;
 }
 
+static void send(struct redis *r, struct channel *c, enum request_kind kind, snib__ns now)
+{
+        send_one(r, c, kind, now);
+        if (c->listening)
+                send_one(r, c->listening, kind, now);
+}
+
+/* Before the first lock's channel, so that it is in effect before that one is. Without memory waiters poll. */
+static void listen_for_grants(struct redis *r, snib__ns now)
+{
+        char text[64];
+
+        if (r->granted)
+                return;
+        r->granted =
+            channel_new(r, NAME_GRANTED, text, (size_t)snprintf(text, sizeof(text), "snib_granted:%s", r->uuid));
+        if (r->granted)
+                send_one(r, r->granted, REQUEST_SUBSCRIBE, now);
+}
+
+bool snib__watch_hears_grants(const struct redis *r)
+{
+        return r->granted && r->granted->effective;
+}
+
+/* ---- idle ones */
+
+static void not_idle(struct redis *r, struct channel *c)
+{
+        r->idle_count -= snib__list_linked(&c->idle);
+        snib__list_remove(&c->idle);
+}
+
+static void drop(struct redis *r, struct channel *c, snib__ns now)
+{
+        not_idle(r, c);
+        for (int i = 0; i < 2; i++) {
+                c->face[i].lingers = c->face[i].all = false;
+                snib__redis_untell(&c->face[i].changed);
+        }
+        r->sweep = true;
+        send(r, c, REQUEST_UNSUBSCRIBE, now);
+}
+
+static struct channel *longest_idle(const struct redis *r)
+{
+        return snib__list_empty(&r->idle) ? NULL : snib__container(r->idle.next, struct channel, idle);
+}
+
+static void linger(struct redis *r, struct channel *c, snib__ns now)
+{
+        if (r->idle_count == IDLE_MAX)
+                drop(r, longest_idle(r), now);
+        c->idle_until = snib__after(now, LINGER);
+        snib__list_append(&r->idle, &c->idle);
+        r->idle_count++;
+}
+
+snib__ns snib__watch_due(const struct redis *r)
+{
+        const struct channel *c = longest_idle(r);
+
+        return c ? c->idle_until : SNIB__NEVER;
+}
+
+void snib__watch_expire(struct redis *r, snib__ns now)
+{
+        while (snib__watch_due(r) <= now)
+                drop(r, longest_idle(r), now);
+}
+
+/* ---- watches */
+
 void snib__watch_add(struct redis *r, const struct snib__topic *topic, snib__ns now)
 {
         struct place place;
@@ -134,13 +242,18 @@ void snib__watch_add(struct redis *r, const struct snib__topic *topic, snib__ns 
 
         if (!place_of(topic, &place))
                 return;
+        if (queues(topic))
+                listen_for_grants(r, now);
         c = find(r, place.text, place.length);
         if (!c && !(c = add(r, topic, &place)))
                 return; /* the waiter polls */
-        first = !watched(c);
+        first = !watched(c) && !snib__list_linked(&c->idle);
         f = &c->face[place.face];
+        if (!f->watches && !f->lingers)
+                f->since = now;
         r->watched += f->watches++ == 0;
         f->elections += topic->kind == SNIB_KIND_ELECTION;
+        not_idle(r, c);
         if (first)
                 send(r, c, REQUEST_SUBSCRIBE, now);
         else if (c->effective)
@@ -159,17 +272,24 @@ void snib__watch_remove(struct redis *r, const struct snib__topic *topic, snib__
         if (--f->watches)
                 return;
         r->watched--;
-        f->all = f->anew = false;
-        snib__redis_untell(&f->changed);
         snib__redis_untell(&f->watching);
-        if (!watched(c)) {
-                r->sweep = true;
-                send(r, c, REQUEST_UNSUBSCRIBE, now);
+        f->lingers = c->listening && c->effective;
+        if (!f->lingers) {
+                f->all = false;
+                snib__redis_untell(&f->changed);
         }
+        if (watched(c))
+                return;
+        if (f->lingers)
+                linger(r, c, now);
+        else
+                drop(r, c, now);
 }
 
 void snib__watch_subscribe_all(struct redis *r, snib__ns now)
 {
+        if (r->granted)
+                send_one(r, r->granted, REQUEST_SUBSCRIBE, now);
         for (struct snib__tree_node *n = snib__tree_first(&r->channels); n; n = snib__tree_next(n)) {
                 struct channel *c = snib__container(n, struct channel, node);
                 if (watched(c))
@@ -184,7 +304,15 @@ void snib__watch_disconnected(struct redis *r)
                 c->in_flight = 0;
                 c->effective = false;
         }
+        while (!snib__list_empty(&r->idle))
+                drop(r, longest_idle(r), 0);
         r->sweep = true;
+}
+
+static bool needed(const struct redis *r, const struct channel *c)
+{
+        return watched(c) || c->in_flight || snib__list_linked(&c->idle) || (c->listening && c->listening->in_flight) ||
+               c->form == NAME_LISTENING || c == r->granted;
 }
 
 /* Frees what nobody needs. Only from process(): until then next() may have handed out a channel's name. */
@@ -198,19 +326,20 @@ void snib__watch_sweep(struct redis *r)
         for (struct snib__tree_node *n = snib__tree_first(&r->channels); n; n = next) {
                 struct channel *c = snib__container(n, struct channel, node);
                 next = snib__tree_next(n);
-                if (watched(c) || c->in_flight)
+                if (needed(r, c))
                         continue;
-                snib__tree_remove(&r->channels, n);
-                free(c);
+                if (c->listening && next == &c->listening->node)
+                        next = snib__tree_next(next);
+                if (c->listening)
+                        channel_free(r, c->listening);
+                channel_free(r, c);
         }
 }
 
 void snib__watch_done(struct redis *r)
 {
-        for (struct snib__tree_node *n = snib__tree_first(&r->channels); n; n = snib__tree_first(&r->channels)) {
-                snib__tree_remove(&r->channels, n);
-                free(snib__container(n, struct channel, node));
-        }
+        for (struct snib__tree_node *n = snib__tree_first(&r->channels); n; n = snib__tree_first(&r->channels))
+                channel_free(r, snib__container(n, struct channel, node));
 }
 
 static bool is_text(const struct redis *r, const struct snib__resp_value *v, const char *text, size_t length)
@@ -221,7 +350,7 @@ static bool is_text(const struct redis *r, const struct snib__resp_value *v, con
 
 /* The answer to SUBSCRIBE or UNSUBSCRIBE: {command in lower case, channel, number}. A refusal (rights) leaves the
  * waiters polling. */
-bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
+bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         struct channel *c = q->channel;
         bool subscribe = q->kind == REQUEST_SUBSCRIBE;
@@ -241,7 +370,7 @@ bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__re
         r->sweep |= !watched(c);
         c->effective = subscribe && !refused && !c->in_flight;
         if (c->effective)
-                tell_watching(r, c);
+                tell_watching(r, c, now);
         snib__redis_request_free(r, q);
         return true;
 }
@@ -264,6 +393,8 @@ static enum effect effect_of(const struct redis *r, const struct channel *c, con
                 return number ? ALL : NOBODY;
         case NAME_REGISTER_CHANNEL:
                 return ALL;
+        case NAME_LISTENING:
+                return NOBODY;
         default:
                 if (is_text(r, v, "0", 1))
                         return ONE;
@@ -284,11 +415,15 @@ bool snib__watch_message(struct redis *r, const struct snib__resp_value *v, size
         c = find(r, snib__resp_text(r->subscriptions.resp, &v[2]), v[2].length);
         if (!c)
                 return false;
+        if (c == r->granted) {
+                snib__granted_message(r, snib__resp_text(r->subscriptions.resp, &v[3]), v[3].length);
+                return true;
+        }
         effect = effect_of(r, c, &v[3]);
         if (effect == NOBODY || SNIB__BUG(notification_dropped))
                 return true;
         for (int i = 0; i < 2; i++) {
-                if (!c->face[i].watches || (effect == OBSERVERS && !c->face[i].elections))
+                if ((!c->face[i].watches && !c->face[i].lingers) || (effect == OBSERVERS && !c->face[i].elections))
                         continue;
                 c->face[i].all |= effect == ALL;
                 snib__redis_tell(r, &c->face[i].changed, NOTE_OF_CHANGED);
@@ -307,9 +442,8 @@ void snib__watch_note(const struct note *note, struct snib__note *ret)
                 ret->kind = SNIB__NOTE_GRANTED; /* its turn, which it has yet to take */
         ret->id = f->channel->id;
         ret->name = face_name(f->channel, f == &f->channel->face[1]);
-        ret->all = changed ? f->all : f->anew;
+        ret->all = changed && f->all;
+        ret->since = f->since;
         if (changed)
                 f->all = false;
-        else
-                f->anew = false;
 }

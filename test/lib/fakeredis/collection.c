@@ -124,6 +124,33 @@ void do_llen(const struct call *x)
                 reply_integer(x->out, k ? (int64_t)k->count : 0);
 }
 
+void do_lset(const struct call *x)
+{
+        struct key *k;
+        struct bytes *at;
+        int64_t i;
+
+        if (call_other_type(x, TYPE_LIST, &k))
+                return;
+        if (!k) {
+                bytes_format(x->out, "-ERR no such key\r\n");
+                return;
+        }
+        if (!bytes_number(&x->a.at[2], &i)) {
+                bytes_format(x->out, NOT_A_NUMBER);
+                return;
+        }
+        i = i < 0 ? i + (int64_t)k->count : i;
+        if (i < 0 || i >= (int64_t)k->count) {
+                bytes_format(x->out, "-ERR index out of range\r\n");
+                return;
+        }
+        at = &k->fields[i].name;
+        at->length = 0;
+        bytes_put(at, x->a.at[3].at, x->a.at[3].length);
+        bytes_format(x->out, "+OK\r\n");
+}
+
 void do_lrange(const struct call *x)
 {
         struct key *k;

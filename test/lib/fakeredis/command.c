@@ -637,6 +637,7 @@ static const struct command {
     {"lpush", -3, WRITE | MEMORY, do_lpush},
     {"lrange", 4, 0, do_lrange},
     {"lrem", 4, WRITE, do_lrem},
+    {"lset", 4, WRITE | MEMORY, do_lset},
     {"persist", 2, WRITE, do_persist},
     {"pexpire", -3, WRITE, do_pexpire},
     {"ping", -1, SUBSCRIBER, do_ping},

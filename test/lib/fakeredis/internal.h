@@ -121,6 +121,7 @@ void do_lpop(const struct call *x);
 void do_rpop(const struct call *x);
 void do_lindex(const struct call *x);
 void do_llen(const struct call *x);
+void do_lset(const struct call *x);
 void do_lrange(const struct call *x);
 void do_lrem(const struct call *x);
 void do_zadd(const struct call *x);

@@ -1,8 +1,9 @@
 -- Takes the lock if it is free, confirms it if this id holds it: either way the lease starts now.
 -- KEYS[1] the lock; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the token this hold has as far as the client knows, else 0: with
--- one it is a re-entry, which confirms a hold and begins none.
--- {1, now in us}: taken; {2, now in us}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone;
--- {-1, fields, has a field "mode"}: a hash, but no lock of this kind.
+-- one it is a re-entry, which confirms a hold and begins none. With a queue (see wait.lua): ARGV[4] to ARGV[7].
+-- {1, now in us}: taken; {2, now in us}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; with a
+-- queue {0, left, holder, place, waiters}: busy; {-1, fields, has a field "mode"}: a hash, but no lock of this kind.
+local queue, alive, number, waiter_lease, tokens = ARGV[4], ARGV[5], ARGV[6], ARGV[7], '0'
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
@@ -11,7 +12,11 @@ if fields > 0 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   if fields > 1 then
     return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
   end
-  return {0, redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]}
+  local left, holder = redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]
+  if not queue or ARGV[3] ~= '0' then
+    return {0, left, holder}
+  end
+  -- include wait.lua
 end
 -- What may be refused for lack of rights comes before the first write, or undoes it: no hold without a lease.
 local now = redis.call('TIME')
@@ -31,4 +36,5 @@ if type(renewed) == 'table' then
   end
   return renewed
 end
+-- include taken.lua
 return {fields == 0 and 1 or 2, now[1] .. string.format('%06d', now[2])}

@@ -1,8 +1,10 @@
 -- As acquire.lua, with the token counter at the server. A new hold's token is max(counter + 1, now in us): a lost counter
 -- cannot bring an old token back. The counter is counted by INCR and handed on as text: Lua's numbers end at 2^53.
 -- KEYS[1] the lock, KEYS[2] its token counter; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the token this hold has as far as the
--- client knows, else 0, ARGV[4] channel on which a new hold is told, or nothing.
--- {1, token}: taken; {2, token}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; {-1, fields, has a field "mode"}: no lock of this kind.
+-- client knows, else 0. With a queue (see wait.lua): ARGV[4] to ARGV[7]; without: ARGV[4] channel on which a new hold is told.
+-- {1, token}: taken; {2, token}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; with a queue
+-- {0, left, holder, place, waiters}: busy; {-1, fields, has a field "mode"}: no lock of this kind.
+local queue, alive, number, waiter_lease, tokens = ARGV[5] and ARGV[4], ARGV[5], ARGV[6], ARGV[7], '1'
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
@@ -16,7 +18,11 @@ if fields > 0 then
     if fields > 1 then
       return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
     end
-    return {0, redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]}
+    local left, holder = redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]
+    if not queue or ARGV[3] ~= '0' then
+      return {0, left, holder}
+    end
+    -- include wait.lua
   end
   status = 2
 end
@@ -55,7 +61,8 @@ if type(renewed) == 'table' then
   end
   return renewed
 end
-if status == 1 and ARGV[4] then
+-- include taken.lua
+if status == 1 and not queue then
   redis.pcall('PUBLISH', ARGV[4], '2')
 end
 return {status, token}

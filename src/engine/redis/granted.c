@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the server tells this client alone, on its own channel: that one of its waiters was made holder, or is next; see
+ * hand_over.lua. Each message becomes a note of its own. Bytes are the server's: what is not of the form "ID TOKEN
+ * NUMBER NAME", or about the id of another client, is dropped, and so is what comes faster than it is taken: the waiter
+ * finds out with its next question. A note's memory lives until the next process().
+ */
+
+#include "base/alloc.h"
+#include "base/seedbug.h"
+#include "engine/redis/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Notes that nobody has taken yet. */
+#define GRANTS_MAX 1024
+
+struct grant {
+        struct note note;
+        struct snib__id id;
+        int64_t token; /* 0: next, not holder */
+        uint32_t number;
+        size_t length;
+        char name[];
+};
+
+/* Takes a decimal and the blank behind it. */
+static bool number(const char **text, const char *end, int64_t most, int64_t *ret)
+{
+        const char *at = *text;
+        int64_t n = 0;
+
+        for (; at < end && *at >= '0' && *at <= '9'; at++)
+                if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *at - '0', &n) || n > most)
+                        return false;
+        if (at == *text || at == end || *at != ' ')
+                return false;
+        *text = at + 1;
+        *ret = n;
+        return true;
+}
+
+static bool parse(const struct redis *r, const char *text, size_t length, struct grant *ret)
+{
+        const char *end = text + length, *blank = memchr(text, ' ', length);
+        size_t id = blank ? (size_t)(blank - text) : 0;
+        int64_t asked;
+
+        if (id <= 36 || id >= SNIB__ID_MAX || memcmp(text, r->uuid, 36) != 0)
+                return false;
+        memcpy(ret->id.text, text, id);
+        text = blank + 1;
+        if (!number(&text, end, INT64_MAX, &ret->token) || !number(&text, end, UINT32_MAX, &asked))
+                return false;
+        ret->number = (uint32_t)asked;
+        ret->length = (size_t)(end - text);
+        memcpy(ret->name, text, ret->length);
+        return ret->length > 0 && ret->length <= SNIB_NAME_MAX;
+}
+
+void snib__granted_message(struct redis *r, const char *text, size_t length)
+{
+        struct grant *g;
+
+        if (SNIB__BUG(notification_dropped) || r->grants == GRANTS_MAX || !(g = snib__alloc(sizeof(*g) + length)))
+                return;
+        if (!parse(r, text, length, g)) {
+                free(g);
+                return;
+        }
+        r->grants++;
+        snib__redis_tell(r, &g->note, NOTE_OF_GRANT);
+}
+
+void snib__granted_note(struct redis *r, struct note *note, struct snib__note *ret)
+{
+        const struct grant *g = snib__container(note, struct grant, note);
+
+        ret->kind = g->token ? SNIB__NOTE_GRANTED : SNIB__NOTE_NEXT;
+        ret->name = (struct snib__name){g->name, g->length};
+        ret->id = g->id;
+        ret->tag.attempt = g->number;
+        ret->reply.token = g->token;
+        snib__list_append(&r->spent_grants, &note->link);
+}
+
+void snib__granted_free(struct note *note)
+{
+        free(snib__container(note, struct grant, note));
+}
+
+void snib__granted_recycle(struct redis *r)
+{
+        for (struct snib__list *it = snib__list_take(&r->spent_grants); it; it = snib__list_take(&r->spent_grants)) {
+                snib__granted_free(snib__container(it, struct note, link));
+                r->grants--;
+        }
+}
