@@ -11,7 +11,6 @@
  */
 
 #include "core/internal.h"
-#include <string.h>
 
 /* Whether a refused one has a place in the engine's queue. A fair lock's order is a queue on every engine. */
 static bool queues(const struct snib__core *c, const struct snib__hold *h)
