@@ -150,27 +150,25 @@ def markdown(head, rows):
     return '\n'.join(['| ' + ' | '.join(head) + ' |', '|---|' + '---:|' * (len(head) - 1)] + ['| ' + ' | '.join(row) + ' |' for row in rows]) + '\n'
 
 
-def line(results, scenario, size, system, figures, label):
-    where = (scenario, size, system)
-    if where not in results.index:
-        return []
-    cells = []
-    for figure in figures:
-        cell = number(results.median(*where, figure))
-        spread = results.spread(*where, figure) if figure.endswith('_per_s') else None
-        cells.append(cell if spread is None else f'{cell} ±{spread:.0f} %')
-    return [(label, *cells)]
+def cell(results, *where):
+    value, spread = number(results.median(*where)), results.spread(*where)
+    return f'{value} ±{spread:.0f} %' if spread is not None and where[-1].endswith('_per_s') and len(results.rounds(*where)) > 1 else value
 
 
-def pair_table(results):
-    figures = ('pairs_per_s', 'p50_us', 'p99_us', 'cpu_us')
-    rows = []
-    for scenario, size, where in (('redis', 1, 'Redis, 1 caller'), ('redis', 32, 'Redis, 32 threads'), ('redis', 128, 'Redis, 128 threads'),
-                                  ('local', 1, '`local:`, 1 caller'), ('red', 1, 'five Redis servers')):
-        for row in results.rows:
-            if (row['scenario'], row['size']) == (scenario, size):
-                rows += line(results, scenario, size, row['system'], figures, f'{where}: {row["system"]}')
-    return markdown(('nobody else wants the lock', 'pairs/s', 'p50 us', 'p99 us', 'CPU us'), rows)
+def systems(results, scenario, size):
+    return [r['system'] for r in results.rows if (r['scenario'], r['size']) == (scenario, size)]
+
+
+def redis_table(results):
+    columns = ((1, 'pairs_per_s'), (1, 'p50_us'), (1, 'cpu_us'), (32, 'pairs_per_s'), (128, 'pairs_per_s'))
+    rows = [(system, *[cell(results, 'redis', size, system, figure) for size, figure in columns]) for system in systems(results, 'redis', 1)]
+    return markdown(('Redis, every caller its own lock', '1 caller: pairs/s', 'p50 us', 'CPU us', '32 threads: pairs/s', '128 threads: pairs/s'), rows)
+
+
+def other_table(results):
+    rows = [(f'{where}: {system}', *[cell(results, scenario, 1, system, figure) for figure in ('pairs_per_s', 'p50_us', 'p99_us', 'cpu_us')])
+            for scenario, where in (('local', '`local:`'), ('red', 'red multilock on five Redis servers')) for system in systems(results, scenario, 1)]
+    return markdown(('elsewhere, 1 caller', 'pairs/s', 'p50 us', 'p99 us', 'CPU us'), rows)
 
 
 def crowd_table(results):
@@ -180,12 +178,13 @@ def crowd_table(results):
                                 (128, THREADS, 'snib, 128 threads'), (1000, THREADS, 'snib, 1,000 threads'), (8, PROCESSES, 'snib, 8 processes'),
                                 (32, PROCESSES, 'snib, 32 processes'), (128, PROCESSES, 'snib, 128 processes'),
                                 *[(32, f'{p}, clients', f'{p}, 32 clients in one process') for p in PEERS]]:
-        rows += line(results, 'crowds', size, system, figures, label)
+        if system in systems(results, 'crowds', size):
+            rows.append((label, *[cell(results, 'crowds', size, system, figure) for figure in figures]))
     return markdown(('all want one lock on Redis', 'grants/s', 'mean wait ms', 'longest ms', 'requests per grant'), rows)
 
 
 def wake_table(results):
-    rows = [(row['system'], number(results.median('wake', 1, row['system'], 'p50_us'))) for row in results.rows if row['scenario'] == 'wake']
+    rows = [(system, cell(results, 'wake', 1, system, 'p50_us')) for system in systems(results, 'wake', 1)]
     return markdown(('from a release to the grant in another process', 'p50 us'), rows)
 
 
@@ -195,7 +194,7 @@ def facts(results):
 
 
 def document(results):
-    return '\n'.join([facts(results), pair_table(results), crowd_table(results), wake_table(results)])
+    return '\n'.join([facts(results), redis_table(results), other_table(results), crowd_table(results), wake_table(results)])
 
 
 def goals_document(results):
@@ -314,20 +313,20 @@ def crowd_panel(results):
     return line_panel(560, 60, 410, 250, 'All want one lock', 'grants/s', 'callers; of peers, clients in one process', series)
 
 
-def bars(results, scenario, systems, figure='p50_us'):
-    found = [(name, COLOURS[colour], results.median(scenario, 1, system, figure)) for name, system, colour in systems]
+def bars(results, scenario, who, figure='p50_us'):
+    found = [(name, COLOURS[colour], results.median(scenario, 1, system, figure)) for name, system, colour in who]
     return [bar for bar in found if bar[2]]
 
 
 def lone_panel(results):
-    systems = [('snib', SNIB, 'snib'), ('snib, without looking', UNLOOKING, 'snib'), ('bare, looking 50 us', LOOKING, 'bare'), ('bare, blocking', BARE, 'bare'),
+    who = [('snib', SNIB, 'snib'), ('snib, without looking', UNLOOKING, 'snib'), ('bare, looking 50 us', LOOKING, 'bare'), ('bare, blocking', BARE, 'bare'),
                ('hiredis', 'hiredis connections', 'hiredis')] + [(p, p, p) for p in PEERS]
-    return bar_panel(20, 420, 480, 'One caller: acquire and release', 'p50, us; shorter is better', bars(results, 'redis', systems))
+    return bar_panel(20, 420, 480, 'One caller: acquire and release', 'p50, us; shorter is better', bars(results, 'redis', who))
 
 
 def wake_panel(results):
-    systems = [('snib', 'snib', 'snib'), ('message, then retry', 'message, then retry', 'bare')] + [(p, p, p) for p in PEERS]
-    return bar_panel(520, 420, 450, 'From a release to the grant in another process', 'p50, us; shorter is better', bars(results, 'wake', systems))
+    who = [('snib', 'snib', 'snib'), ('message, then retry', 'message, then retry', 'bare')] + [(p, p, p) for p in PEERS]
+    return bar_panel(520, 420, 450, 'From a release to the grant in another process', 'p50, us; shorter is better', bars(results, 'wake', who))
 
 
 def chart(results):
