@@ -271,7 +271,10 @@ static void F137_wrong_shapes_of_every_kind_are_refused(void **state)
             {SNIB_KIND_FAIR, SNIB__ACQUIRE, "*5\r\n:0\r\n:-3\r\n$1\r\nx\r\n:1\r\n:1\r\n"},
             {SNIB_KIND_FAIR, SNIB__RELEASE, "*2\r\n:0\r\n:1\r\n"},
             {SNIB_KIND_FAIR, SNIB__FORCE, "*3\r\n:1\r\n:-2\r\n$0\r\n\r\n"},
-            {SNIB_KIND_LOCK, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:1\r\n:1\r\n"},
+            {SNIB_KIND_LOCK, SNIB__ACQUIRE, "*3\r\n:0\r\n:5\r\n$1\r\nx\r\n"},
+            {SNIB_KIND_LOCK, SNIB__ACQUIRE, "*5\r\n:0\r\n:-2\r\n$0\r\n\r\n:1\r\n:1\r\n"},
+            {SNIB_KIND_FENCED, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:2\r\n:1\r\n"},
+            {SNIB_KIND_SPIN, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:1\r\n:1\r\n"},
             {SNIB_KIND_READ, SNIB__ACQUIRE, "*3\r\n:0\r\n:-2\r\n$0\r\n\r\n"},
             {SNIB_KIND_READ, SNIB__RENEW, "*3\r\n:-1\r\n$1\r\n1\r\n:0\r\n"},
             {SNIB_KIND_WRITE, SNIB__RELEASE, "*1\r\n:2\r\n"},
@@ -352,7 +355,8 @@ static void F138_an_unasked_error_closes_with_its_code(void **state)
 
 static void F21_replies_in_single_bytes(void **state)
 {
-        const char *text = "*2\r\n:1\r\n$16\r\n1700000000000000\r\n*3\r\n:0\r\n:500\r\n$5\r\nother\r\n";
+        const char *text = "*2\r\n:1\r\n$16\r\n1700000000000000\r\n"
+                           "*5\r\n:0\r\n:500\r\n$5\r\nother\r\n:1\r\n:2\r\n";
 
         (void)state;
         commands->send_max = 1;
@@ -467,7 +471,7 @@ static void F26_dials_back_off(void **state)
 
 static void watch_it(void)
 {
-        p->engine->ops->watch(p->engine, &(struct snib__topic){.name = {"name", 4}}, now);
+        p->engine->ops->watch(p->engine, &(struct snib__topic){.name = {"name", 4}, .kind = SNIB_KIND_ELECTION}, now);
         turn();
         say(subscriptions, "+PONG\r\n");
         turn();
@@ -497,6 +501,75 @@ static void subscriptions_make_sense_or_close(void **state)
                 close_down(state);
                 open_up(state);
         }
+}
+
+static void say_subscribed(const char *channel)
+{
+        char text[256];
+
+        snprintf(text, sizeof(text), "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(channel), channel);
+        say(subscriptions, text);
+}
+
+static void say_granted(const char *text)
+{
+        char message[256];
+
+        snprintf(message, sizeof(message), "*3\r\n$7\r\nmessage\r\n$49\r\nsnib_granted:%s\r\n$%zu\r\n%s\r\n", p->uuid,
+                 strlen(text), text);
+        say(subscriptions, message);
+        turn();
+}
+
+/* What is told to this client alone is believed, so it has to be what it should be. */
+static void grants_make_sense_or_are_dropped(void **state)
+{
+        static const char *const bad[] = {
+            "",           ":7",           ":7 5",         ":7 5 1",
+            ":7 5 1 ",    ":7 -5 1 name", ":7 5 x name",  ":7 5 4294967296 name",
+            ":7  1 name", " 5 1 name",    "7777777777 5", ":7 9223372036854775808 1 name"};
+        char own[64], text[256];
+        struct snib__note n;
+
+        (void)state;
+        p->engine->ops->watch(p->engine, &(struct snib__topic){.name = {"name", 4}}, now);
+        turn();
+        say(subscriptions, "+PONG\r\n");
+        turn();
+        snprintf(own, sizeof(own), "snib_granted:%s", p->uuid);
+        say_subscribed(own); /* first: whoever stands in the queue can be told */
+        say_subscribed("redisson_lock__channel:{name}");
+        say_subscribed("snib_listening:{name}");
+        turn();
+        assert_true(next(&n));
+        assert_int_equal(n.kind, SNIB__NOTE_WATCHING);
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+                snprintf(text, sizeof(text), "%s%s", p->uuid, bad[i]);
+                say_granted(text);
+                assert_false(next(&n));
+        }
+        say_granted("");
+        say_granted("b2a3c0de-1111-4222-8333-444455556666:7 5 3 name"); /* another client's */
+        assert_false(next(&n));
+        assert_true(subscriptions->open);
+        snprintf(text, sizeof(text), "%s:7 5 3 a name", p->uuid);
+        say_granted(text);
+        assert_true(next(&n));
+        assert_int_equal(n.kind, SNIB__NOTE_GRANTED);
+        assert_int_equal(n.reply.token, 5);
+        assert_int_equal(n.tag.attempt, 3);
+        assert_int_equal(n.name.length, 6);
+        assert_memory_equal(n.name.bytes, "a name", 6);
+        snprintf(text, sizeof(text), "%s:7 0 3 name", p->uuid);
+        for (int i = 0; i < 5000; i++) /* a flood ends somewhere */
+                say_granted(text);
+        for (int i = 0; i < 1023; i++) { /* one place is that of the note before */
+                assert_true(next(&n));
+                assert_int_equal(n.kind, SNIB__NOTE_NEXT);
+        }
+        turn();
+        say_granted(text);
+        assert_true(next(&n));
 }
 
 static void F29_a_lost_subscription_comes_back(void **state)
@@ -692,6 +765,7 @@ int main(void)
             TEST(handshakes_that_fail_say_why),
             TEST(F26_dials_back_off),
             TEST(subscriptions_make_sense_or_close),
+            TEST(grants_make_sense_or_are_dropped),
             TEST(F29_a_lost_subscription_comes_back),
             TEST(F19_silence_is_broken_by_a_heartbeat),
             TEST(F51_a_forgotten_script_goes_by_text_once),

@@ -42,7 +42,7 @@ static const struct {
      "redis.call('HSET', KEYS[1], ARGV[1], '1')\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
      "return {1, redis.call('GET', KEYS[2])}\nend"},
     {SNIB__BUG_direct_grant_to_the_dead, SNIB__SCRIPT_RELEASE, "tonumber(ends) > now", "true"},
-    {SNIB__BUG_direct_grant_unheard, SNIB__SCRIPT_RELEASE, "type(told) == 'number' and told > 0", "true"},
+    {SNIB__BUG_direct_grant_unheard, SNIB__SCRIPT_RELEASE, "listeners[6] > 0", "true"},
     {SNIB__BUG_direct_grant_token_old, SNIB__SCRIPT_RELEASE,
      "local last = tokens ~= '0' and redis.pcall('INCR', counter)",
      "local last = false\nif tokens ~= '0' then\nreturn redis.call('GET', counter) or token\nend"},

@@ -7,7 +7,7 @@ if tonumber(number) > 0 then
   local time = redis.call('TIME')
   local ends = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + waiter_lease)
   local entry = table.concat({ARGV[1], ARGV[2], number, tokens}, ' ')
-  if number ~= '1' then
+  if number ~= '1' and type(redis.pcall('ZSCORE', alive, ARGV[1])) == 'string' then
     -- After a write, however empty, a script is not refused for lack of memory: on a full server, too, those who stand there live on.
     redis.pcall('PEXPIRE', alive, '60000')
   end
