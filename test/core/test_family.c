@@ -350,6 +350,141 @@ static void a_turn_goes_to_whom_it_names(void **state)
         expect(&r, "");
 }
 
+/* ---- direct grants ---- */
+
+static void a_grant_after_the_latest_question_needs_no_other(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+        snib__ns asked;
+
+        rig_init(&r, false);
+        asked = r.now;
+        wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
+        pass(&r, 20 * SNIB__MS);
+        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        expect(&r, "answer 1; unwatch; ");
+        assert_int_equal(h.token, 7);
+        assert_int_equal(atomic_load(&h.valid_until), asked + snib__lease_trusted(30 * SNIB__S));
+        snib__core_granted(&r.core, stock, &h.id, 1, 8, r.now); /* told twice */
+        assert_int_equal(h.token, 7);
+        pass(&r, 10 * SNIB__S); /* renewed as from the question */
+        expect(&r, "renew#2; ");
+}
+
+static void F15_a_grant_before_the_latest_question_is_asked_about(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        rig_init(&r, false);
+        wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
+        snib__core_granted(&r.core, stock, &h.id, 2, 7, r.now); /* what is yet to be asked */
+        asks(&r, "acquire#2; ", "u:1");
+        reply(&r, SNIB__BUSY, 0);
+        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        asks(&r, "acquire#3; ", "u:1");
+        snib__core_granted(&r.core, stock, &h.id, 2, 7, r.now); /* while one is under way: another follows it */
+        expect(&r, "");
+        reply(&r, SNIB__BUSY, 0);
+        asks(&r, "acquire#4; ", "u:1");
+        reply(&r, SNIB__GRANTED, 9);
+        expect(&r, "answer 1; unwatch; ");
+        assert_int_equal(h.token, 9);
+}
+
+static void a_grant_overtakes_the_refusal_before_it(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        rig_init(&r, false);
+        begin(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
+        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        expect(&r, "acquire#1; answer 1; ");
+        reply(&r, SNIB__BUSY, 0);
+        expect(&r, "");
+        assert_int_equal(h.state, SNIB__HELD);
+        assert_int_equal(r.core.outstanding, 0);
+}
+
+static void F8_a_grant_long_after_the_question_is_asked_about(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        h.lease = SNIB__S;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        pull(&r);
+        reply(&r, SNIB__BUSY, 0);
+        expect(&r, "acquire#1; watch; ");
+        pass(&r, 130 * SNIB__MS); /* more than an eighth of the lease */
+        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        expect(&r, "acquire#2; ");
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "answer 1; unwatch; ");
+        assert_int_equal(atomic_load(&h.valid_until), r.now + snib__lease_trusted(SNIB__S));
+}
+
+static void F17_a_grant_for_one_that_gave_up_is_given_back(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        rig_init(&r, false);
+        r.core.config.queues = SNIB__KIND_BIT(SNIB_KIND_LOCK);
+        wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
+        snib__core_cancel(&r.core, &call, SNIB_ECANCELLED, r.now);
+        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        expect(&r, "answer -18; unwatch; release#2; ");
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "free; ");
+}
+
+static void the_next_in_line_lets_others_try_first(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        rig_init(&r, false);
+        wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
+        snib__core_next_in_line(&r.core, stock, &h.id, r.now);
+        expect(&r, "");
+        pass(&r, 2 * SNIB__MS);
+        expect(&r, "");
+        pass(&r, SNIB__MS);
+        asks(&r, "acquire#2; ", "u:1");
+        snib__core_next_in_line(&r.core, stock, &h.id, r.now);
+        reply(&r, SNIB__BUSY, 0);
+        asks(&r, "acquire#3; ", "u:1");
+}
+
+static void a_watch_that_was_there_before_needs_no_question(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+        snib__ns since;
+
+        rig_init(&r, false);
+        since = r.now;
+        pass(&r, SNIB__MS);
+        wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, since, r.now);
+        expect(&r, "");
+        pass(&r, SNIB__MS);
+        snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now, r.now);
+        asks(&r, "acquire#2; ", "u:1");
+}
+
 static void whoever_joins_a_watch_wakes_nobody_else(void **state)
 {
         struct rig r;
@@ -920,6 +1055,13 @@ int main(void)
             cmocka_unit_test(only_a_fair_lock_queues_where_others_watch),
             cmocka_unit_test(a_single_try_takes_no_place_in_the_queue),
             cmocka_unit_test(a_turn_goes_to_whom_it_names),
+            cmocka_unit_test(a_grant_after_the_latest_question_needs_no_other),
+            cmocka_unit_test(F15_a_grant_before_the_latest_question_is_asked_about),
+            cmocka_unit_test(a_grant_overtakes_the_refusal_before_it),
+            cmocka_unit_test(F8_a_grant_long_after_the_question_is_asked_about),
+            cmocka_unit_test(F17_a_grant_for_one_that_gave_up_is_given_back),
+            cmocka_unit_test(the_next_in_line_lets_others_try_first),
+            cmocka_unit_test(a_watch_that_was_there_before_needs_no_question),
             cmocka_unit_test(whoever_joins_a_watch_wakes_nobody_else),
             cmocka_unit_test(of_several_writers_one_is_woken_beside_the_readers),
             cmocka_unit_test(readers_pass_a_wake_up_on_to_readers),
