@@ -76,7 +76,7 @@ def judged(source, rows):
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / 'x.json'
         path.write_text(json.dumps({'about': {}, 'rows': rows}))
-        text = subprocess.run([sys.executable, str(source / 'bench/report.py'), 'goals', str(path)], stdout=subprocess.PIPE, text=True, check=True).stdout
+        text = subprocess.run([sys.executable, str(source / 'bench/report.py'), str(path)], stdout=subprocess.PIPE, text=True, check=True).stdout
     found = re.findall(r'^  (\S.*?)  +at (?:most|least) \S+ +(\S+)  (yes|no|not measured)$', text, re.MULTILINE)
     return {what: (value, met) for what, value, met in found}
 
