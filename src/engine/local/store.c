@@ -26,12 +26,15 @@
 
 #define DB_FILE "snib.db"
 #define APPLICATION_ID 0x736e6962 /* "snib" */
-/* A log of this many pages is written back inside the gate; a few hundred microseconds once in as many commits. */
-#define CHECKPOINT_PAGES 1000
-/* Space of the log kept ready, so that a release finds room on a full disk: two rounds of the above. */
+/* A log of this many pages is written back inside the gate; a few tens of microseconds once in as many commits. SQLite
+ * finds the newest copy of a page by going through all older ones in the log, when it reads and when it appends: a
+ * lock that is taken again and again pays for each. Where the log goes to the disk first it is worth waiting for. */
+#define CHECKPOINT_PAGES 128
+#define CHECKPOINT_PAGES_DURABLE 1000
 /* Small pages: a change of one lock is one page, and a page is what is summed and written. */
 #define PAGE_SIZE "1024"
-#define LOG_RESERVE (2L * CHECKPOINT_PAGES * (1024 + 24))
+/* Space of the log kept ready, so that a release finds room on a full disk. */
+#define LOG_RESERVE (2000L * (1024 + 24))
 #define FREE_ROWS_KEPT_MS (24 * 3600 * (int64_t)1000)
 #define REAP_EVERY_MS (3600 * (int64_t)1000)
 
@@ -177,7 +180,7 @@ static int count_pages(void *store, sqlite3 *db, const char *schema, int pages)
  * the log from being used from its beginning again. A failure is harmless: the next one tries again. */
 void snib__store_checkpoint(struct snib__store *s)
 {
-        if (s->log_pages < CHECKPOINT_PAGES)
+        if (s->log_pages < (s->place.durable ? CHECKPOINT_PAGES_DURABLE : CHECKPOINT_PAGES))
                 return;
         s->log_pages = 0;
         (void)sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
