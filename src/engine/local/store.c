@@ -76,6 +76,14 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
     "CREATE TABLE content(name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL,"
     " expires_ms INTEGER NOT NULL, data BLOB) WITHOUT ROWID;",
+    /* 3: what is remembered is found by its id; that a semaphore was taken from is a memory, not a seat. */
+    "CREATE TABLE memory(name TEXT NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL, value INTEGER NOT NULL,"
+    " what INTEGER NOT NULL, PRIMARY KEY(name, id)) WITHOUT ROWID;"
+    "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, value, applied<>0 FROM done;"
+    "DROP TABLE done;"
+    "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, number, 2 FROM seat WHERE kind=7 AND confirmed;"
+    "DELETE FROM seat WHERE kind=7 AND confirmed;"
+    "UPDATE object SET flags=(flags&5)|iif(EXISTS(SELECT 1 FROM seat WHERE name=object.name),2,0);",
 };
 
 static void trace(const struct snib__store *s, const char *line)
@@ -288,8 +296,8 @@ static const char end_all[] =
     "DELETE FROM content WHERE name IN (SELECT name FROM object WHERE kind=7) AND expires_ms<9223372036854775807;"
     "UPDATE object SET kind=iif(EXISTS(SELECT 1 FROM content WHERE name=object.name),kind,-1),flags=0,id='',host='',"
     "pid=0,label='',expires_ms=0,held_token=0;"
-    "DELETE FROM seat;DELETE FROM waiter;DELETE FROM done;DELETE FROM client";
-_Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all names it by its number");
+    "DELETE FROM seat;DELETE FROM waiter;DELETE FROM memory;DELETE FROM client";
+_Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all and the third migration name it by its number");
 
 /* After a restart of the machine nobody holds and nobody waits. Tokens, numbers and values stay. Written through to the
  * disk, once in a boot. */
@@ -348,7 +356,7 @@ static void reap(struct snib__store *s)
                 return;
         if (sqlite3_prepare_v2(s->db, "DELETE FROM object WHERE kind=-1 AND since_ms<?1", -1, &q, NULL) == SQLITE_OK &&
             sqlite3_bind_int64(q, 1, now - FREE_ROWS_KEPT_MS) == SQLITE_OK && sqlite3_step(q) == SQLITE_DONE &&
-            sqlite3_exec(s->db, "DELETE FROM done WHERE name NOT IN (SELECT name FROM object)", NULL, NULL, NULL) ==
+            sqlite3_exec(s->db, "DELETE FROM memory WHERE name NOT IN (SELECT name FROM object)", NULL, NULL, NULL) ==
                 SQLITE_OK) {
                 snprintf(text, sizeof(text), "%lld", (long long)now);
                 (void)meta_set(s, "reaped_ms", text);
