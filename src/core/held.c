@@ -24,7 +24,7 @@ static void extend(struct snib__core *c, struct snib__hold *h, snib__ns now)
         snib__ns until = snib__after(from, snib__lease_trusted(h->lease));
 
         h->failures = 0;
-        h->fault.code = 0;
+        h->fault = 0;
         h->refused = false;
         if (h->state == SNIB__HELD)
                 until = is_check(h) ? h->deadline : snib__max(until, h->deadline);
@@ -54,7 +54,6 @@ static void let_own_reader_in(struct snib__core *c, const struct snib__hold *wri
 void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         h->token = r->token;
-        h->was_held = true;
         h->again = false;
         h->in_doubt = false;
         h->queued = false;
@@ -125,7 +124,7 @@ static int reason_at_deadline(const struct snib__hold *h)
                 return SNIB_LOSS_EXPIRED;
         if (h->refused)
                 return SNIB_LOSS_REFUSED;
-        return h->outstanding || h->fault.code < 0 ? SNIB_LOSS_UNREACHABLE : SNIB_LOSS_EXPIRED;
+        return h->outstanding || h->fault < 0 ? SNIB_LOSS_UNREACHABLE : SNIB_LOSS_EXPIRED;
 }
 
 void snib__held_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -143,22 +142,21 @@ static void answer_once(struct snib__core *c, struct snib__hold *h, int code)
 
                 next = it->next;
                 if (call->kind == SNIB__CALL_RENEW || call->once)
-                        snib__call_answer(c, call, code, &h->fault);
+                        snib__call_answer(c, call, code, SNIB__HEARD);
         }
 }
 
 static void failed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__fault_set(&h->fault, r);
-        h->failures++;
+        snib__hold_failed(h, r);
         h->in_doubt |= h->verb == SNIB__ACQUIRE && r->error == SNIB_EUNKNOWN;
         if (!snib__reply_passing(r)) {
                 h->refused = true;
-                snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
+                snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, SNIB__HEARD);
         }
         answer_once(c, h, r->error);
         snib__hold_wake_at(c, h,
-                           snib__after(now, snib__backoff(c, h->failures, snib__min(SNIB__BACKOFF_MAX, h->lease / 8))));
+                           snib__after(now, snib__hold_backoff(c, h, snib__min(SNIB__BACKOFF_MAX, h->lease / 8))));
         snib__held_idle(c, h, now);
 }
 
