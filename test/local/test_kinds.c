@@ -877,6 +877,7 @@ static const char version_2[] =
     "CREATE TABLE done(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL,"
     " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
     "DROP TABLE memory;"
+    "ALTER TABLE seat RENAME COLUMN claimed TO confirmed;"
     "PRAGMA user_version=2;"
     "INSERT INTO object VALUES('thing',0,7,10,'','',0,'',1,0,0);"
     "INSERT INTO content VALUES('thing',5,0,9223372036854775807,NULL);"
@@ -963,7 +964,7 @@ static const struct {
     {"rw", "UPDATE object SET token=1"},
     {"rw", "UPDATE seat SET token=0"},
     {"rw", "UPDATE seat SET token=9223372036854775807"},
-    {"rw", "UPDATE seat SET confirmed=7"},
+    {"rw", "UPDATE seat SET claimed=7"},
     {"rw", "UPDATE seat SET number=5"},
     {"rw", "UPDATE waiter SET number=0"},
     {"rw", "UPDATE waiter SET number=-1"},

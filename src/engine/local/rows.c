@@ -23,7 +23,7 @@
 
 /* The columns of whoever sits or waits, first in every row; those of snib__number follow. */
 #define SEAT "id,host,pid,label,since_ms,expires_ms"
-#define SEAT_ROW SEAT ",kind,number,token,confirmed"
+#define SEAT_ROW SEAT ",kind,number,token,claimed"
 #define WAITER_ROW SEAT ",kind,number,seen,observer,lease_ms"
 #define OBJECT_ROW SEAT ",kind,held_token,flags,token"
 #define COLUMN_NUMBERS 6
@@ -59,7 +59,7 @@ static const char *const sql[SNIB__SQL_COUNT] = {
     [SNIB__SQL_SEAT_ADD] = ("INSERT INTO seat(" SEAT_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,"
                             "(SELECT coalesce(max(seq),0)+1 FROM seat WHERE name=?11))"),
     [SNIB__SQL_SEAT_SET] =
-        "UPDATE seat SET expires_ms=?6,kind=?7,number=?8,token=?9,confirmed=?10 WHERE name=?11 AND seq=?12",
+        "UPDATE seat SET expires_ms=?6,kind=?7,number=?8,token=?9,claimed=?10 WHERE name=?11 AND seq=?12",
     [SNIB__SQL_SEAT_REMOVE] = "DELETE FROM seat WHERE name=?1 AND seq=?2",
     [SNIB__SQL_WAITER_GET] = "SELECT " WAITER_ROW ",seq FROM waiter WHERE name=?1 ORDER BY seq LIMIT ?2",
     [SNIB__SQL_WAITER_ADD] =

@@ -76,13 +76,15 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
     "CREATE TABLE content(name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL,"
     " expires_ms INTEGER NOT NULL, data BLOB) WITHOUT ROWID;",
-    /* 3: what is remembered is found by its id; that a semaphore was taken from is a memory, not a seat. */
+    /* 3: what is remembered is found by its id; that a semaphore was taken from is a memory, not a seat. A program with
+     * version 2 that is still running would store it as one, and so does not find the column any more. */
     "CREATE TABLE memory(name TEXT NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL, value INTEGER NOT NULL,"
     " what INTEGER NOT NULL, PRIMARY KEY(name, id)) WITHOUT ROWID;"
     "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, value, applied<>0 FROM done;"
     "DROP TABLE done;"
     "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, number, 2 FROM seat WHERE kind=7 AND confirmed;"
     "DELETE FROM seat WHERE kind=7 AND confirmed;"
+    "ALTER TABLE seat RENAME COLUMN confirmed TO claimed;"
     "UPDATE object SET flags=(flags&5)|iif(EXISTS(SELECT 1 FROM seat WHERE name=object.name),2,0);",
 };
 
@@ -292,7 +294,7 @@ static int epoch(char *ret, size_t size, struct snib_error *err)
 static const char end_all[] =
     "PRAGMA synchronous=FULL;BEGIN IMMEDIATE;"
     "UPDATE content SET value=value+coalesce((SELECT sum(number) FROM seat WHERE name=content.name AND kind=7 AND NOT "
-    "confirmed),0);"
+    "claimed),0);"
     "DELETE FROM content WHERE name IN (SELECT name FROM object WHERE kind=7) AND expires_ms<9223372036854775807;"
     "UPDATE object SET kind=iif(EXISTS(SELECT 1 FROM content WHERE name=object.name),kind,-1),flags=0,id='',host='',"
     "pid=0,label='',expires_ms=0,held_token=0;"
