@@ -74,6 +74,48 @@ static void F108_kill9_of_the_holder_frees_after_the_lease(void **state)
         redis_server_free(s);
 }
 
+/* Those that stand in the lock's queue. */
+static bool queue_has(struct redis_server *s, long long count)
+{
+        return redis_server_int(s, "LLEN snib_queue:{stock}") == count;
+}
+
+/* The first in the queue is killed: the release passes it over, at once. The one that was granted it is killed: the
+ * second waits for its lease, and no longer. */
+static void F108_kill9_of_whoever_is_handed_the_lock(void **state)
+{
+        struct redis_server *s = fault_server(NULL);
+        struct child child = {redis_server_url(s), fault_lease_ms(), 0};
+        snib_client *c = fault_open(redis_server_url(s), 0);
+        snib_lock *mine = fault_lock(c, "stock", "a", 30000), *next = fault_lock(c, "stock", "b", 30000);
+        struct fault_waiter waiter;
+        struct proc first, second;
+        snib_grant *grant = fault_acquire(mine, 0);
+
+        (void)state;
+        proc_start(&first, hold, &child);
+        assert_true(eventually(queue_has(s, 1), 5000));
+        (void)proc_kill(&first, SIGKILL);
+        assert_true(eventually(fault_subscribers(s, "stock") == 0, 5000)); /* the server knows */
+        proc_start(&second, hold, &child);
+        assert_true(eventually(queue_has(s, 2), 5000));
+        assert_result(snib_grant_release(grant, NULL), 1);
+        int64_t token = wait_for_hold(&second);
+        assert_true(queue_has(s, 0));
+        fault_wait(&waiter, next, child.lease_ms * 2);
+        assert_true(eventually(queue_has(s, 1), 5000));
+        (void)proc_kill(&second, SIGKILL);
+        assert_result(fault_join(&waiter), 1);
+        assert_true(snib_grant_token(waiter.grant) > token);
+        assert_result(snib_grant_release(waiter.grant, NULL), 1);
+        assert_true(queue_has(s, 0));
+        assert_false(fault_key(s, "stock"));
+        snib_lock_free(next);
+        snib_lock_free(mine);
+        snib_close(c);
+        redis_server_free(s);
+}
+
 static void F108_a_clean_end_frees_at_once(void **state)
 {
         struct redis_server *s = fault_server(NULL);
@@ -523,6 +565,7 @@ int main(void)
 {
         struct CMUnitTest tests[] = {
             cmocka_unit_test(F108_kill9_of_the_holder_frees_after_the_lease),
+            cmocka_unit_test(F108_kill9_of_whoever_is_handed_the_lock),
             cmocka_unit_test(F108_a_clean_end_frees_at_once),
             cmocka_unit_test(F6_stopped_longer_than_the_lease),
             cmocka_unit_test(F33_a_waiter_too_slow_for_its_messages_still_gets_in),
