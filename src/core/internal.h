@@ -23,8 +23,9 @@
 #define SNIB__SPIN_MIN SNIB__MS
 #define SNIB__SPIN_MAX (128 * SNIB__MS)
 
-/* How long the next in line keeps back from a lock that was left free for others. */
-#define SNIB__YIELD (3 * SNIB__MS)
+/* How long the next in line keeps back from a lock that was left free for others: a little longer than the engine keeps
+ * it for them. */
+#define SNIB__YIELD (30 * SNIB__MS)
 
 /* core.c */
 void snib__hold_set(struct snib__core *c, struct snib__hold *h, enum snib__hold_state state);

@@ -458,7 +458,7 @@ static void the_next_in_line_lets_others_try_first(void **state)
         wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
         snib__core_next_in_line(&r.core, stock, &h.id, r.now);
         expect(&r, "");
-        pass(&r, 2 * SNIB__MS);
+        pass(&r, 29 * SNIB__MS);
         expect(&r, "");
         pass(&r, SNIB__MS);
         asks(&r, "acquire#2; ", "u:1");

@@ -264,7 +264,8 @@ static void if_all_are_dead_everybody_is_woken(void **state)
 static void others_get_their_share(void **state)
 {
         struct pump *java = a_java_waiter();
-        struct snib__id holder = granted(kit_a, SNIB_KIND_LOCK), first;
+        struct snib__id holder = granted(kit_a, SNIB_KIND_LOCK), first, last;
+        struct snib__reply r;
         struct pump_note n;
         char channel[64], text[256];
 
@@ -285,11 +286,23 @@ static void others_get_their_share(void **state)
         kit_heard(channel, text);
         kit_heard(CHANNEL, "00");
         assert_int_equal(kit_number("EXISTS x"), 0);
+        kit_near(-kit_number("ZSCORE snib_queue_until:{x} free"), kit_now_ms() + 25, 1000);
         assert_false(pump_try(kit_a, SNIB__NOTE_CHANGED, 0, &n)); /* that is not for us */
-        /* It is first still, after whoever was faster. */
-        holder = granted(kit_a, SNIB_KIND_LOCK);
-        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &first).position, 1);
-        released(kit_a, SNIB_KIND_LOCK, &holder);
+        /* For a moment it is free for others only. */
+        kit_do("ZADD snib_queue_until:{x} %lld free", -kit_now_ms() - 5000);
+        last = pump_id(kit_a);
+        r = with(kit_a, SNIB__ACQUIRE, SNIB_KIND_LOCK, &last);
+        assert_int_equal(r.status, SNIB__BUSY);
+        assert_false(r.held);
+        assert_int_equal(r.position, 2);
+        kit_do("HSET x b2a3c0de-1111-4222-8333-444455556666:42 1");
+        kit_do("PEXPIRE x 30000");
+        r = with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &first); /* it is first still, after whoever was faster */
+        assert_true(r.held && r.position == 1);
+        kit_do("DEL x");
+        kit_do("ZADD snib_queue_until:{x} %lld free", -kit_now_ms());
+        assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_LOCK, &last).status, SNIB__GRANTED);
+        released(kit_a, SNIB_KIND_LOCK, &last);
         (void)told(kit_b, &first); /* and the count begins anew */
         pump_close(java);
 }

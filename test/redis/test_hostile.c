@@ -273,7 +273,7 @@ static void F137_wrong_shapes_of_every_kind_are_refused(void **state)
             {SNIB_KIND_FAIR, SNIB__RELEASE, "*2\r\n:0\r\n:1\r\n"},
             {SNIB_KIND_FAIR, SNIB__FORCE, "*3\r\n:1\r\n:-2\r\n$0\r\n\r\n"},
             {SNIB_KIND_LOCK, SNIB__ACQUIRE, "*3\r\n:0\r\n:5\r\n$1\r\nx\r\n"},
-            {SNIB_KIND_LOCK, SNIB__ACQUIRE, "*5\r\n:0\r\n:-2\r\n$0\r\n\r\n:1\r\n:1\r\n"},
+            {SNIB_KIND_ELECTION, SNIB__ACQUIRE, "*3\r\n:0\r\n:-2\r\n$0\r\n\r\n"},
             {SNIB_KIND_FENCED, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:2\r\n:1\r\n"},
             {SNIB_KIND_SPIN, SNIB__ACQUIRE, "*5\r\n:0\r\n:5\r\n$1\r\nx\r\n:1\r\n:1\r\n"},
             {SNIB_KIND_READ, SNIB__ACQUIRE, "*3\r\n:0\r\n:-2\r\n$0\r\n\r\n"},

@@ -37,7 +37,7 @@ static bool refused(struct redis *r, struct request *q, const struct snib__resp_
         bool queue = queues(q->op.kind) && q->op.token == 0;
 
         if (count != (queue ? 6 : 4) || !snib__decode_holder(r, &v[2], &v[3], p) ||
-            (!p->held && q->op.token == 0 && q->op.kind != SNIB_KIND_FAIR))
+            (!p->held && q->op.token == 0 && !queue))
                 return false;
         if (queue) {
                 if (v[4].type != SNIB__RESP_INTEGER || v[5].type != SNIB__RESP_INTEGER || v[4].integer < 0 ||

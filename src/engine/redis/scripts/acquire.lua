@@ -8,16 +8,7 @@ local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
 end
-if fields > 0 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  if fields > 1 then
-    return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
-  end
-  local left, holder = redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]
-  if not queue or ARGV[3] ~= '0' then
-    return {0, left, holder}
-  end
-  -- include wait.lua
-end
+-- include busy.lua
 -- What may be refused for lack of rights comes before the first write, or undoes it: no hold without a lease.
 local now = redis.call('TIME')
 if fields == 0 and ARGV[3] ~= '0' then

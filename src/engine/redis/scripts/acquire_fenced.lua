@@ -12,20 +12,8 @@ end
 if fields == 0 and ARGV[3] ~= '0' then
   return {0, -2, ''}
 end
-local status = 1
-if fields > 0 then
-  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-    if fields > 1 then
-      return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
-    end
-    local left, holder = redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1]
-    if not queue or ARGV[3] ~= '0' then
-      return {0, left, holder}
-    end
-    -- include wait.lua
-  end
-  status = 2
-end
+-- include busy.lua
+local status = fields == 0 and 1 or 2
 local token = status == 2 and redis.pcall('GET', KEYS[2])
 if type(token) == 'table' then
   return token

@@ -2,7 +2,8 @@
 -- the holder and tells its client, "id token number name". `granted`: so it was. Out are the dead, whose time is over or whose client nobody
 -- listens for, and who cannot be made holder. `counter`: of tokens; `channel`, `listening`: channels of the lock, and of our own clients there.
 -- While others listen too, only 16 are made holders in a row. Then the lock is left free, which `free` says to the others (to Redisson '00' is
--- the number 0, to us it is nothing), and the first is told to come in a moment: token 0. Who may not ask or tell leaves the lock free.
+-- the number 0, to us it is nothing), and for 25 ms ours do not take it (see busy.lua); the first is told to come after that: token 0.
+-- Who may not ask or tell leaves the lock free.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function failed(reply)
@@ -33,7 +34,7 @@ while not granted do
     local row = hears and others and redis.pcall('ZSCORE', alive, 'row')
     if type(row) == 'string' and tonumber(row) >= 16 then
       redis.pcall('PUBLISH', told, id .. ' 0 ' .. number .. ' ' .. KEYS[1])
-      redis.pcall('ZREM', alive, 'row')
+      redis.pcall('ZADD', alive, string.format('%.0f', -now - 25), 'free', 0, 'row')
       free = '00'
       break
     end
