@@ -65,7 +65,7 @@ void bench_server_is(pid_t server);
 void bench_share_a_core(void);
 void bench_spread_again(void);
 #define BENCH_VALUES_MAX 200
-double bench_median(const double *values, int count); /* at most so many */
+double bench_median(const double *values, int count); /* at most so many; NAN if one of them is */
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
 
@@ -80,7 +80,7 @@ void bench_report_row(const char *scenario, int size, const char *system);
 void bench_report_figure(const char *name, const double *rounds, int count);
 void bench_report_close(void);
 
-/* peer.c: other processes. What cannot be done ends the program. */
+/* peer.c: other processes. One that fails is left out from then on: what it is told is not sent, and nothing heard. */
 #define BENCH_PEERS 5
 typedef void bench_peer_main(FILE *in, FILE *out, const char *url);
 /* Those of bench/peers/ that were prepared in a directory; says why others were not. */
@@ -91,9 +91,9 @@ struct bench_peer *bench_peer_fork(const char *name, bench_peer_main *serve, con
 struct bench_peer *bench_peer_again(const struct bench_peer *other); /* another process of the same program */
 void bench_peer_end(struct bench_peer *p);
 __attribute__((format(printf, 2, 3))) void bench_peer_tell(struct bench_peer *p, const char *format, ...);
-/* What follows the word in its next line; valid until the next call. */
+/* What follows the word in its next line, valid until the next call. NULL: it failed. */
 const char *bench_peer_hear(struct bench_peer *p, const char *word);
-/* All of enum bench_figure. */
+/* All of enum bench_figure; NAN if it failed. */
 void bench_peer_run(struct bench_peer *p, const char *mode, int threads, int64_t warm_ms, int64_t run_ms, double *ret);
 
 /* nouns.c: every object as something that is taken and given back. */

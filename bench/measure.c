@@ -267,6 +267,9 @@ double bench_median(const double *values, int count)
 {
         double sorted[BENCH_VALUES_MAX];
 
+        for (int i = 0; i < count; i++)
+                if (isnan(values[i]))
+                        return NAN;
         memcpy(sorted, values, (size_t)count * sizeof(*values));
         qsort(sorted, (size_t)count, sizeof(*sorted), by_size);
         return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
