@@ -172,11 +172,13 @@ void bench_wake(const struct bench_plan *plan, const char *url);
 /* The text and the SHA-1 come from snib's own table of scripts; what they do is in src/engine/redis/scripts/. */
 extern const struct bench_contender bench_redis_bare;
 extern const struct bench_contender bench_redis_bare_same_core;
+extern const struct bench_contender bench_redis_looking; /* reads without blocking first, for up to 50 us */
 extern const struct bench_contender bench_redis_hiredis;
 extern const struct bench_contender bench_snib; /* any URL; the caller drives */
 extern const struct bench_contender bench_snib_same_core;
-extern const struct bench_contender bench_snib_io; /* any URL; an I/O thread drives */
-extern const struct bench_contender bench_sqlite;  /* where: a directory */
-extern const struct bench_contender bench_flock;   /* where: a directory */
+extern const struct bench_contender bench_snib_unlooking; /* sleeps for every answer */
+extern const struct bench_contender bench_snib_io;        /* any URL; an I/O thread drives */
+extern const struct bench_contender bench_sqlite;         /* where: a directory */
+extern const struct bench_contender bench_flock;          /* where: a directory */
 
 #endif
