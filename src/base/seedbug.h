@@ -71,7 +71,8 @@
         X(register_version_anew, 63, "register: the versions of a deleted one begin at 1")                            \
         X(register_write_untold, 64, "register: a new version is told to nobody")                                     \
         X(spin_backoff_unbounded, 65, "a spin lock's waiter doubles its pauses for ever")                             \
-        X(spin_doubt_not_released, 66, "a spin lock's acquire that was given up in doubt is not released")
+        X(spin_doubt_not_released, 66, "a spin lock's acquire that was given up in doubt is not released")            \
+        X(renewals_without_owner_check, 67, "renewals that go together extend whoever's holds")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

@@ -72,6 +72,7 @@ void snib__core_init(struct snib__core *c, const struct snib__core_config *confi
         snib__list_init(&c->dirty_holds);
         snib__list_init(&c->dirty_asks);
         snib__list_init(&c->answered);
+        snib__list_init(&c->postponed);
         snib__tree_init(&c->by_owner, compare_owner);
         snib__tree_init(&c->by_wait, compare_wait);
         snib__tree_init(&c->timers, compare_due);
@@ -119,13 +120,18 @@ void snib__hold_dirty(struct snib__core *c, struct snib__hold *h)
 
 static void set_outstanding(struct snib__core *c, struct snib__hold *h, bool value)
 {
-        c->outstanding += (int)value - (int)h->outstanding;
+        int change = (int)value - (int)h->outstanding;
+
+        c->outstanding += change;
+        c->renewing += h->verb == SNIB__RENEW ? change : 0;
         h->outstanding = value;
         snib__assert(c->outstanding >= 0);
 }
 
 void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__verb verb, snib__ns now)
 {
+        set_outstanding(c, h, false); /* nobody listens to an earlier answer */
+        snib__held_leave(h);
         h->attempt++;
         h->verb = verb;
         h->sent_at = now;
@@ -407,6 +413,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
                 return false;
         set_outstanding(c, h, false);
         dispatch_reply(c, h, r, now);
+        snib__held_resume(c, now);
         return true;
 }
 
@@ -582,14 +589,13 @@ void snib__core_tick(struct snib__core *c, snib__ns now)
 {
         struct snib__tree_node *n;
 
-        while ((n = snib__tree_first(&c->timers))) {
+        while ((n = snib__tree_first(&c->timers)) && snib__container(n, struct snib__timer, node)->due <= now) {
                 struct snib__timer *t = snib__container(n, struct snib__timer, node);
 
-                if (t->due > now)
-                        return;
                 snib__timer_set(c, t, SNIB__NEVER);
                 wake(c, t, now);
         }
+        snib__held_resume(c, now);
 }
 
 snib__ns snib__core_deadline(const struct snib__core *c)
@@ -714,6 +720,8 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
 
         if (h->state == SNIB__HELD && snib__hold_momentary(h))
                 return "what is momentary is never held";
+        if (h->state != SNIB__HELD && !waits && snib__list_linked(&h->postponed))
+                return "only what is held is renewed";
         if (held != (h->state == SNIB__HELD))
                 return "valid exactly while held";
         if (waits != snib__tree_linked(&h->by_wait))
@@ -735,7 +743,7 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
 
 const char *snib__core_check(const struct snib__core *c, snib__ns now)
 {
-        int outstanding = 0;
+        int outstanding = 0, renewing = 0;
 
         snib__list_each (it, (struct snib__list *)&c->holds) {
                 const struct snib__hold *h = snib__container(it, struct snib__hold, all);
@@ -744,10 +752,15 @@ const char *snib__core_check(const struct snib__core *c, snib__ns now)
                 if (broken)
                         return broken;
                 outstanding += h->outstanding;
+                renewing += h->outstanding && h->verb == SNIB__RENEW;
         }
         snib__list_each (it, (struct snib__list *)&c->asks)
                 outstanding += snib__container(it, struct snib__ask, link)->outstanding;
         if (outstanding != c->outstanding)
                 return "the count of outstanding requests is right";
+        if (renewing != c->renewing)
+                return "the count of renewals under way is right";
+        if (outstanding == 0 && !snib__list_empty((struct snib__list *)&c->postponed))
+                return "a renewal waits only for others";
         return NULL;
 }

@@ -42,6 +42,11 @@
 #include <stdatomic.h>
 
 #define SNIB__TEXT_MAX 192
+/* Renewals under way at once, of a client's 100,000: the requests of others stand behind no more than these. */
+#define SNIB__RENEWALS_MAX 400
+/* Enough that 100,000 holds are renewed some hundreds at a time; not so many that a client wakes up for each of them.
+ */
+#define SNIB__PHASES 256
 
 enum snib__hold_state {
         SNIB__IDLE = 0,
@@ -139,7 +144,10 @@ struct snib__hold {
         struct snib__list all;   /* link in core.holds */
         struct snib__list dirty; /* link in core.dirty */
         struct snib__tree_node by_owner;
-        struct snib__tree_node by_wait;
+        union {
+                struct snib__tree_node by_wait; /* ASKING, WAITING */
+                struct snib__list postponed;    /* HELD: link in core.postponed */
+        };
         struct snib__timer timer;
 };
 
@@ -169,6 +177,8 @@ struct snib__ask {
 struct snib__core_config {
         bool queues;         /* the engine keeps a queue of waiters for all kinds (for fair locks every engine does) */
         bool watches;        /* waiters must watch the name */
+        int renewals;        /* so many are under way at once; see SNIB__RENEWALS_MAX */
+        int phases;          /* points in the round at which renewals come; see SNIB__PHASES */
         snib__ns op_timeout; /* an answer that takes longer counts as unknown */
         const struct snib__who *who; /* who asks; lives as long as the engine */
         uint64_t seed;
@@ -188,9 +198,11 @@ struct snib__core {
         struct snib__tree timers;
         struct snib__list dirty_holds;
         struct snib__list dirty_asks;
-        struct snib__list answered; /* calls */
-        int losses;                 /* holds with lost_pending */
-        uint64_t polls;             /* questions asked by timer only: the safety net's use */
+        struct snib__list answered;  /* calls */
+        struct snib__list postponed; /* holds whose renewal is due, and has to wait for the answers to others */
+        int renewing;                /* renewals without an answer */
+        int losses;                  /* holds with lost_pending */
+        uint64_t polls;              /* questions asked by timer only: the safety net's use */
 };
 
 enum snib__effect_kind {

@@ -78,6 +78,10 @@ void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now);
 /* The last acquire and the last one about to join are gone without a release: give it back. */
 void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now);
+/* Sends what was postponed, as far as there is room. */
+void snib__held_resume(struct snib__core *c, snib__ns now);
+/* It is not to be renewed any more. */
+void snib__held_leave(struct snib__hold *h);
 void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now);
 
 /* release.c */

@@ -7,7 +7,7 @@
  * process().
  *
  * A request is sent at once if nothing is in flight, for the sake of the single caller, and otherwise gathered with
- * others until process().
+ * others until process(); a renewal always, as others may follow (renew.c).
  */
 
 #include "base/alloc.h"
@@ -56,6 +56,7 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
         }
         q->kind = kind;
         q->by_text = q->forget = false;
+        snib__list_init(&q->members);
         q->tag = (struct snib__tag){0};
         q->op.verb = 0;
         q->op.id.text[0] = 0;
@@ -132,6 +133,8 @@ bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__re
                 q->reply.foreign = snib__who_foreign(r, &q->reply.holder.id);
                 snib__redis_complete(r, q);
                 return true;
+        case REQUEST_RENEWALS:
+                return snib__renewals_reply(r, q, v, count, now);
         case REQUEST_WAITERS:
                 return snib__op_waiters_reply(r, q, v, count);
         case REQUEST_SUBSCRIBE:
@@ -160,6 +163,9 @@ void snib__redis_orphan(struct redis *r, struct request *q, bool sent, const cha
         switch (q->kind) {
         case REQUEST_OP:
                 snib__redis_fail(r, q, sent ? SNIB_EUNKNOWN : SNIB_EUNREACHABLE, "%s", why);
+                break;
+        case REQUEST_RENEWALS:
+                snib__renewals_orphan(r, q, sent, why);
                 break;
         case REQUEST_OP_WHO: /* what was asked is answered */
                 snib__redis_complete(r, q);
@@ -229,6 +235,7 @@ int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_c
         snib__list_init(&r->free);
         snib__list_init(&r->notes);
         snib__list_init(&r->spent);
+        snib__list_init(&r->renewals);
         snib__list_init(&r->listings);
         snib__list_init(&r->spent_listings);
         r->down_error = (struct snib_error)SNIB_ERROR_INIT;
@@ -246,11 +253,21 @@ static int redis_open(struct snib__engine **ret, const struct snib__engine_confi
         return snib__redis_open_with(ret, config, &snib__redis_socket_transport, NULL, now, err);
 }
 
+static void send_op(struct redis *r, struct request *q, snib__ns now)
+{
+        bool alone = snib__list_empty(&r->commands.in_flight);
+
+        snib__renewals_send(r, now);
+        if (!snib__op_send(r, q, now))
+                snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", snib__redis_no_room);
+        else if (alone)
+                snib__link_flush(&r->commands);
+}
+
 static void redis_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
 {
         struct redis *r = redis_of(e);
         struct request *q = snib__redis_request(r, REQUEST_OP, now);
-        bool alone = snib__list_empty(&r->commands.in_flight);
 
         if (!q || !snib__op_keep(q, op)) {
                 if (q)
@@ -267,14 +284,15 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
                                  snib__kind_text(op->kind));
         else if (r->commands.state != LINK_READY)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
-        else if (!snib__op_send(r, q, now))
-                snib__redis_fail(r, q, SNIB_EUNREACHABLE, "no room to send a request: the server does not read");
-        else if (alone)
-                snib__link_flush(&r->commands);
+        else if (q->row->script == SNIB__SCRIPT_RENEW && op->name.length <= SNIB_NAME_MAX)
+                snib__renewals_add(r, q, now);
+        else
+                send_op(r, q, now);
 }
 
 static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
 {
+        snib__renewals_send(redis_of(e), now);
         snib__listing_start(redis_of(e), tag, now);
 }
 
@@ -314,7 +332,7 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
         snib__list_each (it, &r->listings) {
                 told |= snib__container(it, struct listing, link)->phase == LISTING_TOLD;
         }
-        if (told || !snib__list_empty(&r->notes))
+        if (told || r->renewals_count || !snib__list_empty(&r->notes))
                 ret->deadline = now;
 }
 
@@ -367,6 +385,7 @@ static void redis_process(struct snib__engine *e, const struct snib__interest *r
         struct redis *r = redis_of(e);
         short commands = events_of(&r->commands, ready), subscriptions = events_of(&r->subscriptions, ready);
 
+        snib__renewals_send(r, now);
         recycle(r, now);
         go_on_listing(r, now);
         snib__link_process(&r->commands, true, commands, now);
@@ -446,6 +465,7 @@ static void free_requests(struct snib__list *list)
 {
         for (struct snib__list *it = snib__list_take(list); it; it = snib__list_take(list)) {
                 struct request *q = snib__container(it, struct request, note.link);
+                free_requests(&q->members);
                 free(q->bytes);
                 free(q);
         }
@@ -474,6 +494,7 @@ static void redis_close(struct snib__engine *e)
                 snib__listing_free(r, snib__container(it, struct listing, link));
         free_requests(&r->free);
         free_requests(&r->spent);
+        free_requests(&r->renewals);
         free_requests(&r->commands.in_flight);
         free_requests(&r->subscriptions.in_flight);
         snib__link_done(&r->commands);
