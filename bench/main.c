@@ -219,6 +219,11 @@ static void compare_names(const struct bed *bed)
         bench_names(&bed->plan, engines, bed->redis_url ? 3 : 2);
 }
 
+static void measure_held(const struct bed *bed)
+{
+        bench_held(bed->server);
+}
+
 static const struct {
         const char *name;
         void (*make)(const struct bed *bed);
@@ -226,7 +231,8 @@ static const struct {
 } tables[] = {{"redis", compare_redis, true},      {"local", compare_local, false},
               {"red", compare_red, true},          {"allocations", count_all_allocations, false},
               {"objects", compare_objects, false}, {"crowds", compare_crowds, false},
-              {"wake", compare_wakes, true},       {"names", compare_names, false}};
+              {"wake", compare_wakes, true},       {"names", compare_names, false},
+              {"held", measure_held, true}};
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
