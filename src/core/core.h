@@ -62,6 +62,7 @@ enum snib__hold_state {
 enum snib__timer_of { SNIB__TIMER_HOLD = 1, SNIB__TIMER_CALL, SNIB__TIMER_ASK };
 struct snib__timer {
         struct snib__tree_node node;
+        struct snib__tree_node *last; /* of those that are due at the same instant; see timer.c */
         snib__ns due;
 };
 
@@ -115,13 +116,15 @@ struct snib__hold {
         /* The core's, but that `token` is set before to what an observer knows. Others may read them under the client's
          * lock. */
         int64_t token;
-        uint64_t cookie;      /* of the present use of this memory: one that began later has a higher one */
-        snib__ns sent_at;     /* when the latest request was sent */
-        snib__ns deadline;    /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
-        snib__ns hold_end;    /* end of the total hold, SNIB__NEVER */
-        snib__ns wake_at;     /* with a request outstanding: its time-out; else the next poll, renewal or try */
-        snib__ns doubt_since; /* in_doubt: when the first request whose fate is unknown was sent */
-        uint32_t attempt;     /* number of the latest request */
+        uint64_t cookie;   /* of the present use of this memory: one that began later has a higher one */
+        snib__ns sent_at;  /* when the latest request was sent */
+        snib__ns deadline; /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
+        snib__ns wake_at;  /* with a request outstanding: its time-out; else the next poll, renewal or try */
+        union {
+                snib__ns doubt_since; /* ASKING, WAITING: when the first request whose fate is unknown was sent */
+                snib__ns hold_end;    /* HELD: end of the total hold, SNIB__NEVER */
+        };
+        uint32_t attempt; /* number of the latest request */
         int depth;
         int16_t fault;    /* code of the latest failure, 0: none since */
         uint8_t failures; /* in a row, for back-off */
