@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LEASE_MS 30000
@@ -160,7 +161,7 @@ static void measure(struct redis_server *server, int count, struct outcome *ret)
         tell_server(server, "SLOWLOG RESET");
         double cpu = cpu_seconds();
         int64_t start = bench_now();
-        usleep(LEASE_MS / 3 * 1000);
+        nanosleep(&(struct timespec){.tv_sec = LEASE_MS / 3 / 1000}, NULL);
         ret->core_percent = (cpu_seconds() - cpu) / ((double)(bench_now() - start) / 1e9) * 100;
         count_scripts(server, ret);
         ret->bytes = (resident() - before) / count;

@@ -132,6 +132,8 @@ static void compare_redis_at(const struct bed *bed, int threads)
                 return;
         }
         if (threads == 1) {
+                all[count++] = &bench_redis_looking;
+                all[count++] = &bench_snib_unlooking;
                 all[count++] = &bench_redis_bare_same_core;
                 all[count++] = &bench_snib_same_core;
         }
@@ -146,6 +148,11 @@ static void compare_redis(const struct bed *bed)
                             "and hiredis: a connection a thread.");
         for (int threads = 1; threads <= 256; threads *= 2)
                 compare_redis_at(bed, threads);
+}
+
+static void compare_async(const struct bed *bed)
+{
+        bench_async(&bed->plan, bed->redis_url);
 }
 
 static void compare_local(const struct bed *bed)
@@ -228,10 +235,15 @@ static const struct {
         const char *name;
         void (*make)(const struct bed *bed);
         bool on_redis; /* and on nothing else */
-} tables[] = {{"redis", compare_redis, true},      {"local", compare_local, false},
-              {"red", compare_red, true},          {"allocations", count_all_allocations, false},
-              {"objects", compare_objects, false}, {"crowds", compare_crowds, false},
-              {"wake", compare_wakes, true},       {"names", compare_names, false},
+} tables[] = {{"redis", compare_redis, true},
+              {"async", compare_async, true},
+              {"local", compare_local, false},
+              {"red", compare_red, true},
+              {"allocations", count_all_allocations, false},
+              {"objects", compare_objects, false},
+              {"crowds", compare_crowds, false},
+              {"wake", compare_wakes, true},
+              {"names", compare_names, false},
               {"held", measure_held, true}};
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))

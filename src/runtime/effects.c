@@ -33,7 +33,9 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
         if (w->done)
                 return;
         w->done = true;
+        snib__baton_done(&c->baton, &w->member);
         snib__list_remove(&w->of_lock);
+        c->gather_until = snib__after(c->processed_at, SNIB__GATHER);
         if (w->ended) {
                 c->background--;
                 w->ended(c, w);
@@ -41,6 +43,10 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
                 c->background--;
                 snib__dispatch_queue(c, w->event);
         } else {
+                if (w->asleep && !w->coming) {
+                        w->coming = true;
+                        c->coming++;
+                }
                 snib__client_wake(c, w);
         }
 }

@@ -82,6 +82,7 @@ static void ask_of(int kind, enum snib__verb verb)
         op.kind = kind;
         op.enqueue = true;
         p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+        p->engine->ops->flush(p->engine);
         /* Before its first acquire the client writes who it is. */
         if (verb == SNIB__ACQUIRE && !known && !snib__kind_momentary(kind)) {
                 known = true;
@@ -92,6 +93,16 @@ static void ask_of(int kind, enum snib__verb verb)
 static void ask(enum snib__verb verb)
 {
         ask_of(SNIB_KIND_LOCK, verb);
+}
+
+/* They are kept for each other. */
+static void renew(int count)
+{
+        struct snib__op op = pump_op(p, SNIB__RENEW, "name", pump_id(p), 30000);
+
+        op.kind = SNIB_KIND_LOCK;
+        for (int i = 0; i < count; i++)
+                p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
 }
 
 /* The next note answers a request with this status. */
@@ -315,6 +326,28 @@ static void F138_more_replies_than_questions_close(void **state)
         (void)answered(SNIB__RELEASED);
         (void)answered(SNIB__RELEASED);
         link_down(SNIB_EPROTOCOL);
+}
+
+static void what_is_submitted_is_kept_until_it_is_flushed(void **state)
+{
+        struct snib__op op = pump_op(p, SNIB__RELEASE, "name", pump_id(p), 30000);
+        struct snib__interest i;
+
+        (void)state;
+        memory_clear_out(commands);
+        p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+        p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+        p->engine->ops->interest(p->engine, now, &i);
+        assert_true(i.kept && i.deadline > now);
+        assert_int_equal(commands->out_length, 0);
+        p->engine->ops->flush(p->engine);
+        p->engine->ops->interest(p->engine, now, &i);
+        assert_false(i.kept);
+        assert_true(commands->out_length > 0);
+        say(commands, "*1\r\n:1\r\n*1\r\n:1\r\n");
+        turn();
+        (void)answered(SNIB__RELEASED);
+        (void)answered(SNIB__RELEASED);
 }
 
 static void F138_fewer_replies_end_at_the_deadline(void **state)
@@ -582,10 +615,9 @@ static void renew_three(void)
         static const char keys[] = "\r\n$1\r\n3\r\n$4\r\nname\r\n$4\r\nname\r\n";
 
         memory_clear_out(commands);
-        for (int i = 0; i < 3; i++)
-                ask(SNIB__RENEW);
+        renew(3);
         assert_int_equal(commands->out_length, 0);
-        turn();
+        p->engine->ops->flush(p->engine);
         assert_non_null(memmem(commands->out, commands->out_length, keys, sizeof(keys) - 1));
 }
 
@@ -735,8 +767,7 @@ static bool a_life(unsigned *ret_answers)
                 say(subscriptions, "*3\r\n$9\r\nsubscribe\r\n" CHANNEL ":1\r\n");
                 ask(verbs[i]);
                 say(commands, answers[i]);
-                ask(SNIB__RENEW);
-                ask(SNIB__RENEW);
+                renew(2);
                 e->ops->list(e, (struct snib__tag){.object = p}, now);
                 turn();
                 commands->end = subscriptions->end = true;
@@ -788,6 +819,7 @@ int main(void)
             TEST(F137_wrong_shapes_are_refused),
             TEST(F137_wrong_shapes_of_every_kind_are_refused),
             TEST(F138_more_replies_than_questions_close),
+            TEST(what_is_submitted_is_kept_until_it_is_flushed),
             TEST(F138_fewer_replies_end_at_the_deadline),
             TEST(F138_an_unasked_error_closes_with_its_code),
             TEST(F21_replies_in_single_bytes),

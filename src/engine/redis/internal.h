@@ -155,6 +155,7 @@ struct link {
         char *out;
         size_t out_length, out_sent, out_room;
         uint64_t out_base; /* what was sent before out[0] */
+        uint64_t changes;  /* counts what may have changed the descriptor */
         bool blocked;      /* the last send found no room */
         bool broken;       /* a send failed; process() will say so */
         bool more;         /* stopped reading before the end, for fairness */
@@ -263,6 +264,7 @@ struct redis {
         struct snib__list free, notes, spent;
         struct snib__list renewals; /* gathered: they leave together before anything else */
         size_t renewals_count;
+        snib__ns renewals_at; /* when the latest of them was submitted */
         struct snib__list listings, spent_listings;
         struct note up, down;
         struct snib_error down_error;
@@ -314,6 +316,7 @@ void snib__link_flush(struct link *l);
 void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now);
 snib__ns snib__link_deadline(const struct link *l, bool wanted);
 int snib__link_interest(const struct link *l, short *ret_events); /* descriptor or -1 */
+bool snib__link_kept(const struct link *l);                       /* something waits for snib__link_flush() */
 
 /* op.c */
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now);

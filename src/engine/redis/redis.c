@@ -6,8 +6,7 @@
  * on locks go over the commands connection only, so they keep their order; a note's memory lives until the next
  * process().
  *
- * A request is sent at once if nothing is in flight, for the sake of the single caller, and otherwise gathered with
- * others until process(); a renewal always, as others may follow (renew.c).
+ * What is submitted is kept until flush() or process(): whether company is worth waiting for is the runtime's decision.
  */
 
 #include "base/alloc.h"
@@ -255,13 +254,9 @@ static int redis_open(struct snib__engine **ret, const struct snib__engine_confi
 
 static void send_op(struct redis *r, struct request *q, snib__ns now)
 {
-        bool alone = snib__list_empty(&r->commands.in_flight);
-
         snib__renewals_send(r, now);
         if (!snib__op_send(r, q, now))
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", snib__redis_no_room);
-        else if (alone)
-                snib__link_flush(&r->commands);
 }
 
 static void redis_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
@@ -288,6 +283,15 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
                 snib__renewals_add(r, q, now);
         else
                 send_op(r, q, now);
+}
+
+static void redis_flush(struct snib__engine *e)
+{
+        struct redis *r = redis_of(e);
+
+        snib__renewals_send(r, r->renewals_at);
+        snib__link_flush(&r->commands);
+        snib__link_flush(&r->subscriptions);
 }
 
 static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
@@ -325,6 +329,8 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
 
         ret->count = 0;
         ret->deadline = SNIB__NEVER;
+        ret->kept = r->renewals_count > 0 || snib__link_kept(&r->commands) || snib__link_kept(&r->subscriptions);
+        ret->changes = r->commands.changes + r->subscriptions.changes;
         add_interest(&r->commands, true, ret);
         add_interest(&r->subscriptions, r->watched > 0, ret);
         if (r->who_used && r->commands.state == LINK_READY)
@@ -332,7 +338,7 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
         snib__list_each (it, &r->listings) {
                 told |= snib__container(it, struct listing, link)->phase == LISTING_TOLD;
         }
-        if (told || r->renewals_count || !snib__list_empty(&r->notes))
+        if (told || !snib__list_empty(&r->notes))
                 ret->deadline = now;
 }
 
@@ -545,6 +551,7 @@ const struct snib__engine_ops snib__redis_engine = {
     .watch = redis_watch,
     .unwatch = redis_unwatch,
     .interest = redis_interest,
+    .flush = redis_flush,
     .process = redis_process,
     .unheard = redis_unheard,
     .next = redis_next,

@@ -4,7 +4,7 @@
  * Renewals that are asked for together go to the server together: one script for up to a hundred holds. Here is how
  * they are gathered, sent and answered; what each of them means is lock.c's. Every renewal stays a request of its own,
  * with its own answer. Invariant: what was gathered leaves before any other request about an object, and at the latest
- * with the next process(), so that the order of requests is kept.
+ * with the next flush() or process(), so that the order of requests is kept.
  */
 
 #include "base/alloc.h"
@@ -20,6 +20,7 @@ static struct request *request_of(struct snib__list *link)
 
 void snib__renewals_add(struct redis *r, struct request *q, snib__ns now)
 {
+        r->renewals_at = now;
         snib__list_append(&r->renewals, &q->note.link);
         if (++r->renewals_count == SNIB__REDIS_RENEWALS_MAX)
                 snib__renewals_send(r, now);
