@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #define BENCH_CONTENDERS_MAX 16
@@ -70,6 +71,9 @@ double bench_median(const double *values, int count); /* at most so many; NAN if
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
 
 int64_t bench_now(void); /* ns */
+void bench_sleep_until(int64_t instant);
+double bench_cpu_us(const struct rusage *u);   /* in the program and in the kernel */
+double bench_p50_us(int64_t *took, int count); /* of ns, which are sorted by it; NAN of none */
 
 /* report.c: what was measured as JSON, besides the tables; report.py reads it. Without an open file nothing is written.
  * First facts about the run, then rows: one for each system at each size of a scenario. A figure has a value for each
