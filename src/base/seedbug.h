@@ -83,7 +83,8 @@
         X(red_lost_with_the_last, 68, "red: the loss of the majority is told when the last member is lost")           \
         X(stripe_all_but_the_last, 69, "striped: the lock of all segments leaves the last one out")                   \
         X(stripe_names_collide, 70, "striped: two segments have one name")                                            \
-        X(stripe_by_low_bits, 71, "striped: a segment is chosen by the low bits of the hash alone")
+        X(stripe_by_low_bits, 71, "striped: a segment is chosen by the low bits of the hash alone")                   \
+        X(renewals_without_owner_check, 72, "renewals that go together extend whoever's holds")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

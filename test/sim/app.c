@@ -116,7 +116,8 @@ static void draw_terms(struct sim *w, const struct sim_owner *o, struct snib__ho
         }
         hold->reentrant = !sim_chance(w, s->once_only_share);
         hold->keep = !sim_chance(w, s->fixed_share);
-        hold->lease = sim_between(w, s->lease_min, s->lease_max) / SNIB__MS * SNIB__MS;
+        /* One of a few, so that renewals of a client come together. */
+        hold->lease = (s->lease_min + sim_between(w, 0, 3) * ((s->lease_max - s->lease_min) / 3)) / SNIB__MS * SNIB__MS;
         if (sim_chance(w, s->max_hold_share))
                 hold->max_hold = sim_between(w, s->lease_min / 2, 3 * s->lease_max);
 }
