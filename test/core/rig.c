@@ -87,6 +87,8 @@ void rig_init(struct rig *r, bool queues)
                                                             : SNIB__KIND_BIT(SNIB_KIND_FAIR),
                                            .watches = !queues,
                                            .op_timeout = 3 * SNIB__S,
+                                           .renewals = 2,
+                                           .phases = 1,
                                            .seed = 1};
 
         memset(r, 0, sizeof(*r));

@@ -498,6 +498,8 @@ static void start(const struct world *w)
         struct snib__core_config config = {.queues = w->queues ? SNIB__KINDS_ALL : SNIB__KIND_BIT(SNIB_KIND_FAIR),
                                            .watches = !w->queues,
                                            .op_timeout = SNIB__S / 2,
+                                           .renewals = 1,
+                                           .phases = 1,
                                            .seed = 1};
 
         memset(&z, 0, sizeof(z));
