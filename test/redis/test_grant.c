@@ -355,6 +355,8 @@ static void a_subscription_stays_for_a_moment(void **state)
         while (kit_number("PUBLISH " CHANNEL " 0") > 1 || kit_number("PUBLISH snib_listening:{x} 0") > 1) {
                 pump_turn(kit_a, pump_now());
                 pump_turn(kit_b, pump_now());
+                pump_forget(kit_a);
+                pump_forget(kit_b);
         }
 }
 
