@@ -71,7 +71,14 @@
         X(register_version_anew, 63, "register: the versions of a deleted one begin at 1")                            \
         X(register_write_untold, 64, "register: a new version is told to nobody")                                     \
         X(spin_backoff_unbounded, 65, "a spin lock's waiter doubles its pauses for ever")                             \
-        X(spin_doubt_not_released, 66, "a spin lock's acquire that was given up in doubt is not released")
+        X(spin_doubt_not_released, 66, "a spin lock's acquire that was given up in doubt is not released")            \
+        X(cohort_token_not_new, 80, "a hand-over within a client keeps the token")                                    \
+        X(cohort_unbounded, 81, "hand-overs within a client never end")                                               \
+        X(cohort_after_loss, 82, "a hold that is lost is handed over")                                                \
+        X(cohort_identity_forgotten, 83, "the place of the one who is handed a hold stays in the queue")              \
+        X(cohort_silence, 84, "nobody asks any more when the one who asked for all has left")                         \
+        X(cohort_lease_begun_anew, 85, "a hand-over within a client counts as a renewal")                             \
+        X(cohort_tokens_not_reserved, 86, "the tokens of hand-overs within a client are given out again")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

@@ -256,9 +256,8 @@ void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__c
         if (h->owner.length == 0)
                 h->owner = (struct snib__name){h->id.text, strlen(h->id.text)};
         snib__tree_add(&c->by_owner, &h->by_owner);
-        snib__tree_add(&c->by_wait, &h->by_wait);
         attach(c, h, call);
-        snib__wait_poke(c, h, false, now);
+        snib__wait_begin(c, h, now);
 }
 
 void snib__core_join(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
@@ -269,10 +268,8 @@ void snib__core_join(struct snib__core *c, struct snib__hold *h, struct snib__ca
                 snib__call_answer(c, call, h->state == SNIB__LOST ? SNIB_ELOST : SNIB_EREENTRY, NULL);
         else if (h->state == SNIB__HELD)
                 snib__held_join(c, h, now);
-        else if (h->state == SNIB__WAITING)
-                snib__wait_poke(c, h, false, now); /* the newcomer deserves an honest try */
         else
-                snib__wait_joined(c, h, call);
+                snib__wait_joined(c, h, call, now);
 }
 
 void snib__core_renew(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
@@ -292,12 +289,14 @@ void snib__core_release(struct snib__core *c, struct snib__hold *h, struct snib_
         snib__assert(h->state == SNIB__HELD || h->state == SNIB__LOST);
         attach(c, h, call);
         h->depth--;
+        if (SNIB__BUG(cohort_after_loss) && h->state == SNIB__LOST && !h->depth && snib__cohort_hand_over(c, h, now))
+                return;
         if (h->state == SNIB__LOST) {
                 snib__call_answer(c, call, SNIB_ELOST, NULL);
                 snib__lost_maybe_finish(c, h);
         } else if (h->depth > 0 || snib__calls_want(h, SNIB__CALL_ACQUIRE)) {
                 snib__call_answer(c, call, 0, NULL);
-        } else {
+        } else if (!snib__cohort_hand_over(c, h, now)) {
                 snib__release_begin(c, h, now);
         }
 }
@@ -389,7 +388,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
 }
 
 /* The holds of one name in one of the two trees: the first, then by snib__tree_next() while same_name(). */
-static struct snib__hold *first_waiter(struct snib__core *c, struct snib__name name)
+struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name)
 {
         struct snib__hold key = {.name = name, .arrival = 0};
         struct snib__tree_node *n = snib__tree_seek(&c->by_wait, &key.by_wait);
@@ -411,8 +410,10 @@ void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, 
         snib__core_tick(c, now);
         if (SNIB__BUG(notification_dropped))
                 return;
-        for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
+        for (struct snib__hold *h = snib__wait_first(c, name); h; h = next) {
                 next = snib__wait_next(h);
+                if (h->silent)
+                        continue;
                 if (h->observe && !(taken && SNIB__BUG(observer_waits_its_turn)))
                         snib__wait_poke(c, h, false, now); /* takes nothing from anybody */
                 else if (!taken || (all && h->kind != SNIB_KIND_WRITE))
@@ -427,7 +428,7 @@ void snib__core_watching(struct snib__core *c, struct snib__name name, const str
         struct snib__hold *next;
 
         snib__core_tick(c, now);
-        for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
+        for (struct snib__hold *h = snib__wait_first(c, name); h; h = next) {
                 bool again = h->watching_seen;
 
                 next = snib__wait_next(h);
@@ -444,7 +445,7 @@ void snib__core_granted(struct snib__core *c, struct snib__name name, const stru
         snib__core_tick(c, now);
         if (SNIB__BUG(notification_dropped))
                 return;
-        for (struct snib__hold *h = first_waiter(c, name); h; h = snib__wait_next(h)) {
+        for (struct snib__hold *h = snib__wait_first(c, name); h; h = snib__wait_next(h)) {
                 if (snib__id_equal(&h->id, id)) {
                         snib__wait_poke(c, h, false, now);
                         return;
@@ -473,6 +474,8 @@ void snib__core_ended(struct snib__core *c, struct snib__name name, const struct
  * change. */
 static void relink(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
+        if (h->silent)
+                return;
         if (h->state == SNIB__WAITING) {
                 if (!SNIB__BUG(no_retry_after_reconnecting))
                         snib__wait_poke(c, h, false, now);
@@ -496,7 +499,7 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
                 next = it->next;
                 if (up)
                         relink(c, h, now);
-                else if (h->state == SNIB__WAITING) {
+                else if (h->state == SNIB__WAITING && !h->silent) {
                         snib__fault_set(&h->fault, &why);
                         snib__wait_link_down(c, h, now);
                 }
@@ -604,7 +607,7 @@ static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
         ret->op.id = h->id;
         ret->op.who = h->who;
         ret->op.lease_ms = h->lease / SNIB__MS;
-        ret->op.token = SNIB__BUG(token_not_compared_on_reentry) ? 0 : h->token;
+        ret->op.token = SNIB__BUG(token_not_compared_on_reentry) ? 0 : h->engine_token;
         if (h->observe && h->verb == SNIB__ACQUIRE) {
                 ret->op.verb = SNIB__OBSERVE;
                 ret->op.token = h->seen;
@@ -694,7 +697,11 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
                 return "somebody waits for every wait";
         if (h->state == SNIB__HELD && h->depth == 0 && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 return "a hold that nobody has is released";
-        if ((waits || h->state == SNIB__HELD || h->outstanding) && !snib__tree_linked(&h->timer.node))
+        if (h->silent && (h->state != SNIB__WAITING || h->queued || h->in_doubt || h->watched))
+                return "who waits silently has no place at the engine";
+        if (h->silent && !snib__cohort_speaker(c, h) && !SNIB__BUG(cohort_silence))
+                return "somebody asks for whoever waits silently";
+        if ((waits || h->state == SNIB__HELD || h->outstanding) && !h->silent && !snib__tree_linked(&h->timer.node))
                 return "whatever goes on has a time limit";
         if (h->watched && !waits)
                 return "only waiters watch";

@@ -22,6 +22,9 @@
  * A hold of a momentary kind (semaphore, latch) or that observes ends with its grant: from ASKING to IDLE. A cancelled
  * one is undone by a release with its id.
  *
+ * Of the waiters of one client for one lock only one asks the engine, and a hold passes from one to the next without
+ * the engine (cohort.c): the record that holds it becomes another, the id, which is all that the engine knows, does not.
+ *
  * Rules that hold everywhere:
  * - The deadline of a hold is the instant before the answered request was sent + lease - margin; it only ever grows, by
  * renewals.
@@ -123,11 +126,14 @@ struct snib__hold {
         snib__ns deadline;    /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
         snib__ns hold_end;    /* end of the total hold, SNIB__NEVER */
         snib__ns wake_at;     /* with a request outstanding: its time-out; else the next poll, renewal or try */
-        int64_t token;
+        int64_t token;        /* of this hold */
+        int64_t engine_token; /* what the engine calls it by: the token of the first of its cohort */
+        snib__ns cohort_since; /* when the engine gave it to the first of its cohort */
         int depth;
         int loss;          /* enum snib_loss */
         bool lost_pending; /* LOST is still to be pulled */
         bool watched, watch_pending, unwatch_pending;
+        bool silent;   /* WAITING: another of this client asks for it too; see cohort.c */
         bool queued;   /* may stand in the engine's queue */
         bool again;    /* a change was noticed while the question was under way */
         bool woken;    /* was asked because of a change: pass it on when leaving empty-handed */

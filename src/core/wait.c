@@ -66,18 +66,31 @@ static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
 void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, snib__ns now)
 {
         h->woken |= woken;
+        h->silent = false;
         if (h->state == SNIB__ASKING)
                 h->again = true;
         else
                 ask(c, h, now);
 }
 
-void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call)
+void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        snib__assert(h->state == SNIB__ASKING);
-        /* The question under way may ask for no place in the queue, and this one has to wait. */
-        if (queues(c, h) && !call->once && !h->queued)
-                h->again = true;
+        h->silent = snib__cohort_covers(c, h);
+        snib__tree_add(&c->by_wait, &h->by_wait);
+        if (h->silent)
+                snib__hold_set(c, h, SNIB__WAITING);
+        else
+                snib__wait_poke(c, h, false, now);
+}
+
+void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call, snib__ns now)
+{
+        if (h->silent && !call->once)
+                return;
+        if (h->state == SNIB__WAITING)
+                snib__wait_poke(c, h, false, now); /* the newcomer deserves an honest try */
+        else if (queues(c, h) && !call->once && !h->queued)
+                h->again = true; /* the question under way may ask for no place in the queue, and this one has to wait */
 }
 
 /* The server may have forgotten by now whether it executed the request: asking again could take twice. */
@@ -146,7 +159,7 @@ static struct snib__hold *heir(struct snib__hold *h, enum snib__status answer)
         struct snib__hold *next = h->woken && leaves_room(h, answer) ? snib__wait_next(h) : NULL;
 
         h->woken = false;
-        while (next && !may_follow(h, next, answer))
+        while (next && (next->silent || !may_follow(h, next, answer)))
                 next = snib__wait_next(next);
         return SNIB__BUG(wake_up_not_passed_on) ? NULL : next;
 }
@@ -159,22 +172,37 @@ static void pass_on(struct snib__core *c, struct snib__hold *next, snib__ns now)
 
 void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__status answer, snib__ns now)
 {
+        bool woken = h->woken && answer == SNIB__GONE;
         struct snib__hold *next = heir(h, answer);
 
         snib__tree_remove(&c->by_wait, &h->by_wait);
+        snib__cohort_left(c, h, woken, now);
         unwatch(c, h);
         pass_on(c, next, now);
 }
 
+/* Its question has not left yet. */
+static void unsay(struct snib__core *c, struct snib__hold *h)
+{
+        snib__hold_forget(c, h);
+        if (h->attempt == 1)
+                h->queued = false;
+}
+
 void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        bool asking = h->state == SNIB__ASKING;
+        bool asking = h->state == SNIB__ASKING && h->outstanding;
 
+        if (h->submit) {
+                unsay(c, h);
+                asking = false;
+        }
         snib__wait_done(c, h, SNIB__GONE, now);
         snib__tree_remove(&c->by_owner, &h->by_owner);
-        if (asking && h->outstanding)
+        if (asking)
                 snib__hold_set(c, h, SNIB__CANCELLING);
-        else if ((h->queued || may_have_taken(h)) && !SNIB__BUG(cancel_leaves_waiter))
+        else if ((h->queued || may_have_taken(h)) && !SNIB__BUG(cancel_leaves_waiter) &&
+                 !(SNIB__BUG(cohort_identity_forgotten) && h->was_held))
                 snib__release_begin(c, h, now);
         else
                 snib__hold_finish(c, h);
@@ -362,15 +390,32 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         }
 }
 
+/* What was last said of who holds it; NULL: nothing yet. */
+static const struct snib__reply *last_said(struct snib__core *c, const struct snib__hold *h)
+{
+        if (h->silent)
+                h = snib__cohort_speaker(c, h);
+        return h && h->last.status == SNIB__BUSY && h->fault.code == 0 ? &h->last : NULL;
+}
+
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)
 {
         struct snib__hold *h = call->hold;
+        const struct snib__reply *said = last_said(c, h);
 
-        if (h->state == SNIB__ASKING && h->attempt == 1) {
-                call->once = true; /* the wait is over, but everyone gets one honest answer */
+        /* The wait is over, but everyone gets one honest answer. */
+        if (h->silent && !said) {
+                call->once = true;
+                snib__wait_poke(c, h, false, now);
                 return;
         }
-        call->holder = h->last;
+        if (h->state == SNIB__ASKING && h->attempt == 1) {
+                call->once = true;
+                return;
+        }
+        call->holder = h->silent ? *said : h->last;
+        if (h->silent)
+                call->holder.position = 0; /* of the one who asks */
         if (h->fault.code < 0)
                 snib__call_answer(c, call, blame_code(h), &h->fault);
         else

@@ -50,6 +50,10 @@ static void watch(struct sim *w, struct sim_client *c, const struct snib__effect
         int name = snib__container(e->hold, struct sim_hold, hold)->name;
 
         c->watches[name] += by;
+        if (by > 0)
+                snib__container(e->hold, struct sim_hold, hold)->watch_sent = true;
+        else if (c->watches[name] == 0)
+                c->watching_at[name] = SNIB__NEVER;
         sim_trace(w, c->index, by > 0 ? "watch" : "unwatch", name, "%s: %d", w->names[name], c->watches[name]);
         if (c->watches[name] < 0)
                 sim_fail(w, SIM_UNSAFE, "R1", "client %d unwatches %s more often than it watches", c->index,
@@ -113,6 +117,7 @@ void sim_client_pump(struct sim *w, struct sim_client *c)
         struct snib__effect e;
         const char *broken;
 
+        sim_cohort_follow(w, c);
         while (snib__core_next(&c->core, &e))
                 effect(w, c, &e);
         broken = snib__core_check(&c->core, sim_local(w, c));
@@ -141,7 +146,7 @@ static void deliver_reply(struct sim *w, struct sim_client *c, const struct snib
         if (what == SIM_HOLD) {
                 struct sim_hold *h = n->tag.object;
 
-                sim_check_heard(h, n->tag.attempt, &n->reply);
+                sim_check_heard(h, n->tag.attempt, &n->reply, now);
                 heard = snib__core_reply_hold(&c->core, &h->hold, n->tag.cookie, n->tag.attempt, &n->reply, now);
         } else {
                 struct sim_ask *a = n->tag.object;
@@ -167,11 +172,15 @@ void sim_client_deaf(struct sim_client *c)
 {
         for (int i = 0; i < SIM_HOLDS; i++)
                 c->holds[i].watching_at = SNIB__NEVER;
+        for (int i = 0; i < SIM_NAMES; i++)
+                c->watching_at[i] = SNIB__NEVER;
 }
 
 /* The watch of this waiter, or of all of the name, is in effect. */
 static void watching(struct sim *w, struct sim_client *c, int name, const struct snib__id *id)
 {
+        if (c->watching_at[name] == SNIB__NEVER)
+                c->watching_at[name] = w->now;
         for (int i = 0; i < SIM_HOLDS; i++) {
                 struct sim_hold *h = &c->holds[i];
 
@@ -346,6 +355,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         c->offset = sim_between(w, SNIB__S, 1000000 * SNIB__S);
         c->ppm = sim_between(w, -w->options.ppm, w->options.ppm);
         c->linked_at = SNIB__NEVER;
+        sim_client_deaf(c);
         c->running_at = w->now;
         c->poked = SNIB__NEVER;
         draw_uuid(w, c->uuid);
