@@ -41,6 +41,16 @@ static void cost(struct bench_seat *seat, double *ret_us, double *ret_allocation
         *ret_us = (double)took[COUNTED_PAIRS / 2] / 1e3;
 }
 
+static void tell(const char *noun, const char *engine, double us, double allocations)
+{
+        char system[64];
+
+        snprintf(system, sizeof(system), "%s on %s", noun, engine);
+        bench_report_row("objects", 1, system);
+        bench_report_figure("p50_us", &us, 1);
+        bench_report_figure("allocations", &allocations, 1);
+}
+
 void bench_costs(const struct bench_engine *engines, int count)
 {
         printf("\nEvery object: one pair of a lone caller, p50 in us of %d pairs, and allocations of snib's own code\n",
@@ -64,6 +74,7 @@ void bench_costs(const struct bench_engine *engines, int count)
                         bench_seat_end(&seat);
                         snib_close(client);
                         printf(" %9.1f %7g", us, allocations);
+                        tell(bench_noun_text(noun), engines[i].name, us, allocations);
                 }
                 printf("\n");
                 fflush(stdout);

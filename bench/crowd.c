@@ -13,24 +13,68 @@
 #include "redis_server.h"
 #include "runtime/client.h"
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MEMBERS_MAX 300
-#define PROCESSES_MAX 8
+#define MEMBERS_MAX 1000
+#define PROCESSES_MAX 128
+#define PEER_CROWD 32
+#define LINES_MAX (12 + 2 * BENCH_PEERS)
 
-/* Where fenced and spin locks are locks, and nothing is subscribed, fewer crowds tell as much. */
-static bool sensible(enum bench_noun noun, int threads, bool server)
-{
-        return server || (noun != BENCH_FENCED && noun != BENCH_SPIN && threads == 8);
-}
+/* What a line says. */
+enum figure {
+        RATE,
+        RATIO,
+        MEAN,
+        LONGEST,
+        LATEST,
+        SERVED,
+        GAP,
+        POLLS,
+        CPU,
+        SWITCHES,
+        SCRIPTS,
+        SUBSCRIPTIONS,
+        FORGETS,
+        REQUESTS,
+        EXECUTED,
+        CHANNELS,
+        SUBSCRIBERS,
+        FIGURES
+};
+
+static const struct {
+        const char *name, *head;
+        int width, digits;
+        bool server; /* asked of one */
+} figures[FIGURES] = {
+    [RATE] = {"grants_per_s", "grants/s", 9, 0, false},
+    [RATIO] = {"ratio", "ratio", 6, 2, true}, /* to bare and alone */
+    [MEAN] = {"mean_ms", "mean", 8, 2, false},
+    [LONGEST] = {"longest_ms", "longest", 8, 1, false},
+    [LATEST] = {"longest_to_mean", "ratio", 6, 1, false},
+    [SERVED] = {"served", "served", 6, 2, false}, /* who was served most or least often, beside the mean */
+    [GAP] = {"gap_ms", "gap", 6, 1, false},
+    [POLLS] = {"polls", "polls", 6, 0, false},
+    [CPU] = {"cpu_us", "CPU us", 7, 1, false},
+    [SWITCHES] = {"switches", "switch", 6, 1, false},
+    [SCRIPTS] = {"scripts", "scripts", 7, 2, true},
+    [SUBSCRIPTIONS] = {"subscriptions", "(un)sub", 7, 2, true},
+    [FORGETS] = {"unlinks", "unlink", 6, 2, true},
+    [REQUESTS] = {"requests", "all", 5, 2, true},
+    [EXECUTED] = {"executed", "executed", 8, 1, true},
+    [CHANNELS] = {"channels", "channel", 7, 0, true},
+    [SUBSCRIBERS] = {"subscribers", "sub'er", 6, 0, true},
+};
 
 /* One thread of the crowd, ns. */
 struct member {
@@ -70,7 +114,7 @@ struct seated {
 struct load {
         double scripts, subscriptions, forgets; /* requests of clients so far */
         double executed;                        /* commands so far, those inside scripts among them */
-        long long channels, subscribers;        /* now */
+        double channels, subscribers;           /* now */
 };
 
 static void sleep_until(int64_t instant)
@@ -219,7 +263,7 @@ static struct load load_at(struct redis_server *server, int64_t instant)
         l.subscriptions = calls_of(r->str, "subscribe") + calls_of(r->str, "unsubscribe");
         l.forgets = calls_of(r->str, "unlink");
         l.executed = (double)number_of(r->str, "total_commands_processed:");
-        l.channels = number_of(r->str, "pubsub_channels:");
+        l.channels = (double)number_of(r->str, "pubsub_channels:");
         freeReplyObject(r);
         return l;
 }
@@ -267,20 +311,46 @@ static void observe(struct crowd *c, const struct bench_plan *plan, struct redis
         ret[0] = load_at(server, t->from);
         ret[1] = load_at(server, t->until);
         if (server)
-                ret[1].subscribers = subscribers_of(server);
+                ret[1].subscribers = (double)subscribers_of(server);
         for (int i = 0; i < c->processes; i++)
                 if (wait(&status) < 0 || status)
                         bench_die("%s: a process of the crowd failed", bench_noun_text(c->noun));
 }
 
-static void print_line(const struct crowd *c, double bare, const struct load load[2], bool server)
+static struct rusage usage_of_children(void)
 {
-        double seconds = (double)(c->tally->until - c->tally->from) / 1e9, mean;
+        struct rusage u;
+
+        getrusage(RUSAGE_CHILDREN, &u);
+        return u;
+}
+
+static double us_of(struct timeval t)
+{
+        return (double)t.tv_sec * 1e6 + (double)t.tv_usec;
+}
+
+/* Of all processes of the crowd, from beginning to end, for each grant of that time. */
+static void set_usage(const struct bench_plan *plan, const struct rusage *before, double grants, double *ret)
+{
+        struct rusage u = usage_of_children();
+        double all = grants * (double)(plan->crowd_ms + 2 * plan->warm_ms) / (double)plan->crowd_ms;
+
+        ret[CPU] = (us_of(u.ru_utime) + us_of(u.ru_stime) - us_of(before->ru_utime) - us_of(before->ru_stime)) / all;
+        ret[SWITCHES] = (double)(u.ru_nvcsw + u.ru_nivcsw - before->ru_nvcsw - before->ru_nivcsw) / all;
+}
+
+static double times_of_mean(double a, double mean)
+{
+        return a > mean ? a / mean : mean / a;
+}
+
+/* The sum of the grants. */
+static double set_waits(const struct crowd *c, double *ret)
+{
         int members = c->processes * c->threads;
+        int64_t fewest = INT64_MAX, most = 0;
         struct member sum = {0};
-        uint64_t polls = 0;
-        double grants;
-        char who[32];
 
         for (int i = 0; i < members; i++) {
                 const struct member *m = &c->tally->members[i];
@@ -289,80 +359,216 @@ static void print_line(const struct crowd *c, double bare, const struct load loa
                 sum.waited += m->waited;
                 sum.longest = larger(sum.longest, m->longest);
                 sum.gap = larger(sum.gap, m->gap);
+                most = larger(most, m->grants);
+                fewest = m->grants < fewest ? m->grants : fewest;
         }
-        for (int i = 0; i < c->processes; i++)
-                polls += c->tally->polls[i];
-        if (!sum.grants)
-                bench_die("%s: nobody was granted it", bench_noun_text(c->noun));
-        grants = (double)sum.grants;
-        mean = (double)sum.waited / grants / 1e6;
-        snprintf(who, sizeof(who), "%d %s", members, c->processes > 1 ? "processes" : "threads");
-        printf("%-12s %-12s %9.0f", bench_noun_text(c->noun), who, grants / seconds);
-        if (server)
-                printf(" %6.2f", grants / seconds / bare);
-        printf(" %9.2f %9.1f %7.1f %7.1f %7llu", mean, (double)sum.longest / 1e6, (double)sum.longest / 1e6 / mean,
-               (double)sum.gap / 1e6, (unsigned long long)polls);
-        if (server)
-                printf(" %7.2f %7.2f %7.2f %8.1f %7lld %6lld", (load[1].scripts - load[0].scripts) / grants,
-                       (load[1].subscriptions - load[0].subscriptions) / grants,
-                       (load[1].forgets - load[0].forgets) / grants, (load[1].executed - load[0].executed) / grants,
-                       load[1].channels, load[1].subscribers);
+        double grants = (double)sum.grants, mean = grants / members;
+        ret[MEAN] = (double)sum.waited / grants / 1e6;
+        ret[LONGEST] = (double)sum.longest / 1e6;
+        ret[LATEST] = ret[LONGEST] / ret[MEAN];
+        ret[SERVED] = fmax(times_of_mean((double)most, mean), times_of_mean((double)fewest, mean));
+        ret[GAP] = (double)sum.gap / 1e6;
+        return grants;
+}
+
+static void set_load(const struct load load[2], double grants, double *ret)
+{
+        ret[SCRIPTS] = (load[1].scripts - load[0].scripts) / grants;
+        ret[SUBSCRIPTIONS] = (load[1].subscriptions - load[0].subscriptions) / grants;
+        ret[FORGETS] = (load[1].forgets - load[0].forgets) / grants;
+        ret[REQUESTS] = ret[SCRIPTS] + ret[SUBSCRIPTIONS] + ret[FORGETS];
+        ret[EXECUTED] = (load[1].executed - load[0].executed) / grants;
+        ret[CHANNELS] = load[1].channels;
+        ret[SUBSCRIBERS] = load[1].subscribers;
+}
+
+/* --- lines
+ * -------------------------------------------------------------------------------------------------------------- */
+
+/* One system at one size, a value for each round. */
+struct line {
+        char system[48];
+        int size; /* members */
+        double rounds[FIGURES][BENCH_ROUNDS_MAX];
+};
+
+static void put(struct line *l, int round, const double *values)
+{
+        for (int i = 0; i < FIGURES; i++)
+                l->rounds[i][round] = values[i];
+}
+
+static void clear(double *values)
+{
+        for (int i = 0; i < FIGURES; i++)
+                values[i] = NAN;
+}
+
+static void print_head(bool server)
+{
+        printf("%-33s", "");
+        for (int i = 0; i < FIGURES; i++)
+                if (server || !figures[i].server)
+                        printf(" %*s", figures[i].width, figures[i].head);
+        printf("\n");
+}
+
+static void tell(const struct line *l, const char *scenario, int rounds, bool server)
+{
+        bench_report_row(scenario, l->size, l->system);
+        printf("%-28s %4d", l->system, l->size);
+        for (int i = 0; i < FIGURES; i++) {
+                double middle = bench_median(l->rounds[i], rounds);
+
+                if (!server && figures[i].server)
+                        continue;
+                bench_report_figure(figures[i].name, l->rounds[i], rounds);
+                if (isfinite(middle))
+                        printf(" %*.*f", figures[i].width, figures[i].digits, middle);
+                else
+                        printf(" %*s", figures[i].width, "");
+        }
         printf("\n");
         fflush(stdout);
 }
 
-/* One socket, and nobody else: what the scripts cost. */
-static double print_bare(enum bench_noun noun, const char *url, struct redis_server *server, int64_t run_ms)
-{
-        struct load before = load_at(server, 0), after;
-        double seconds = (double)run_ms / 1e3, rate = bench_redis_bare_rate(noun, url, run_ms), pairs = rate * seconds;
+/* --- what is run in a round
+ * --------------------------------------------------------------------------------------------- */
 
-        after = load_at(server, 0);
-        printf("%-12s %-12s %9.0f %6.2f %9s %9s %7s %7s %7s %7.2f %7.2f %7.2f %8.1f\n", bench_noun_text(noun),
-               "bare, alone", rate, 1.0, "", "", "", "", "", (after.scripts - before.scripts) / pairs, 0.0,
-               (after.forgets - before.forgets) / pairs, (after.executed - before.executed) / pairs);
-        return rate;
+/* Of one noun on one engine. */
+struct scene {
+        const struct bench_plan *plan;
+        enum bench_noun noun;
+        const char *url;
+        struct redis_server *server;
+        double bare; /* grants a second of the round */
+        int round, lines;
+        struct line line[LINES_MAX];
+};
+
+static struct line *next_line(struct scene *s, int size, const char *who, const char *what)
+{
+        struct line *l = &s->line[s->lines++];
+
+        l->size = size;
+        snprintf(l->system, sizeof(l->system), "%s, %s", who, what);
+        return l;
 }
 
-static void run_crowd(const struct bench_plan *plan, enum bench_noun noun, const char *url, struct redis_server *server,
-                      double bare, int processes, int threads)
+/* One socket, and nobody else: what the scripts cost. */
+static void run_bare(struct scene *s, const char *what)
 {
-        struct crowd c = {.noun = noun, .url = url, .processes = processes, .threads = threads};
+        struct load load[2] = {load_at(s->server, 0)};
+        int64_t run_ms = s->plan->run_ms;
+        double values[FIGURES];
+
+        clear(values);
+        s->bare = values[RATE] = bench_redis_bare_rate(s->noun, s->url, run_ms);
+        load[1] = load_at(s->server, 0);
+        set_load(load, s->bare * (double)run_ms / 1e3, values);
+        values[RATIO] = 1;
+        values[CHANNELS] = values[SUBSCRIBERS] = NAN;
+        put(next_line(s, 1, bench_noun_text(s->noun), what), s->round, values);
+}
+
+static void run_crowd(struct scene *s, int processes, int threads)
+{
+        struct crowd c = {.noun = s->noun, .url = s->url, .processes = processes, .threads = threads};
+        struct rusage before = usage_of_children();
         struct load load[2];
+        double values[FIGURES], grants;
 
         c.tally = mmap(NULL, sizeof(*c.tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (c.tally == MAP_FAILED)
                 bench_die("mmap: %s", strerror(errno));
-        observe(&c, plan, server, load);
-        print_line(&c, bare, load, server != NULL);
+        clear(values);
+        observe(&c, s->plan, s->server, load);
+        grants = set_waits(&c, values);
+        values[RATE] = grants * 1e3 / (double)s->plan->crowd_ms;
+        values[RATIO] = values[RATE] / s->bare;
+        values[POLLS] = 0;
+        for (int i = 0; i < processes; i++)
+                values[POLLS] += (double)c.tally->polls[i];
+        set_usage(s->plan, &before, grants, values);
+        set_load(load, grants, values);
+        put(next_line(s, processes * threads, bench_noun_text(s->noun), processes > 1 ? "processes" : "threads"),
+            s->round, values);
         munmap(c.tally, sizeof(*c.tally));
+}
+
+/* Other libraries have what is most like a plain lock. */
+static void run_peers(struct scene *s)
+{
+        static const char *const modes[] = {"same", "clients"};
+        const struct bench_contender *c;
+        double of_run[BENCH_FIGURES], values[FIGURES];
+
+        for (int mode = 0; mode < 2; mode++)
+                for (int i = 0; (c = bench_peer_at(i)); i++) {
+                        clear(values);
+                        bench_peer_run(c->peer, modes[mode], PEER_CROWD, s->plan->warm_ms, s->plan->crowd_ms, of_run);
+                        values[RATE] = of_run[BENCH_RATE];
+                        values[RATIO] = values[RATE] / s->bare;
+                        values[LONGEST] = of_run[BENCH_LONGEST] / 1e3;
+                        values[CPU] = of_run[BENCH_CPU];
+                        values[SWITCHES] = of_run[BENCH_VOLUNTARY] + of_run[BENCH_INVOLUNTARY];
+                        put(next_line(s, PEER_CROWD, c->name, mode ? "clients" : "threads"), s->round, values);
+                }
+}
+
+/* The plain lock shows the growth; of the others fewer sizes tell as much, and where nothing is subscribed, and fenced
+ * and spin locks are locks, fewer still. */
+static void run_round(struct scene *s)
+{
+        static const int many[] = {1, 8, 32, 128, 300, 1000, 0}, some[] = {8, 32, 300, 0}, few[] = {8, 0};
+        static const int many_processes[] = {8, 32, 128, 0};
+        bool plain = s->noun == BENCH_LOCK;
+        const int *threads = !s->server ? few : plain ? many : some;
+        const int *processes = s->server && plain ? many_processes : few;
+
+        s->lines = 0;
+        if (s->server && plain) {
+                bench_share_a_core();
+                run_bare(s, "bare, same core");
+                bench_spread_again();
+        }
+        if (s->server)
+                run_bare(s, "bare and alone");
+        for (; *threads; threads++)
+                run_crowd(s, 1, *threads);
+        for (; *processes; processes++)
+                run_crowd(s, *processes, 1);
+        if (s->server && s->noun == BENCH_LOCK)
+                run_peers(s);
+}
+
+static void run_noun(struct scene *s)
+{
+        int rounds = s->server && s->noun == BENCH_LOCK ? s->plan->crowd_rounds : 1;
+
+        for (s->round = 0; s->round < rounds; s->round++)
+                run_round(s);
+        for (int i = 0; i < s->lines; i++)
+                tell(&s->line[i], s->server ? "crowds" : "crowds-local", rounds, s->server != NULL);
 }
 
 void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_server *server)
 {
         static const enum bench_noun wanted[] = {BENCH_LOCK,  BENCH_FENCED,    BENCH_FAIR,   BENCH_SPIN,
                                                  BENCH_WRITE, BENCH_SEMAPHORE, BENCH_PERMITS};
-        static const int threads[] = {8, 32, 300};
+        static struct scene s;
 
-        printf("\nHand-over on %s: all want one name; one run of %lld ms each. Waits in ms.%s\n",
-               server ? "Redis" : "local", (long long)plan->crowd_ms,
+        printf("\nHand-over on %s: all want one name; one run of %lld ms each, of a plain lock on Redis %d. Waits in "
+               "ms.%s\n",
+               server ? "Redis" : "local", (long long)plan->crowd_ms, plan->crowd_rounds,
                server ? " Then requests of clients for each grant,\nall commands that the server executed, "
                         "those inside scripts among them; and who is subscribed at the end"
                       : "");
-        printf("%-12s %-12s %9s", "", "", "grants/s");
-        if (server)
-                printf(" %6s", "ratio");
-        printf(" %9s %9s %7s %7s %7s", "mean", "longest", "ratio", "gap", "polls");
-        if (server)
-                printf(" %7s %7s %7s %8s %7s %6s", "scripts", "(un)sub", "unlink", "executed", "channel", "sub'er");
-        printf("\n");
+        print_head(server != NULL);
         for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-                double bare = server ? print_bare(wanted[i], url, server, plan->run_ms) : 0;
-
-                for (size_t k = 0; k < sizeof(threads) / sizeof(threads[0]); k++)
-                        if (sensible(wanted[i], threads[k], server != NULL))
-                                run_crowd(plan, wanted[i], url, server, bare, 1, threads[k]);
-                if (sensible(wanted[i], PROCESSES_MAX, server != NULL))
-                        run_crowd(plan, wanted[i], url, server, bare, PROCESSES_MAX, 1);
+                if (!server && (wanted[i] == BENCH_FENCED || wanted[i] == BENCH_SPIN))
+                        continue;
+                s = (struct scene){.plan = plan, .noun = wanted[i], .url = url, .server = server};
+                run_noun(&s);
         }
 }

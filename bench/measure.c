@@ -7,7 +7,10 @@
  */
 
 #include "bench.h"
+#include <errno.h>
+#include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,12 +43,17 @@ struct worker {
         uint32_t *samples; /* ns */
 };
 
-struct figures {
-        double rate; /* pairs a second */
-        double p50;  /* us */
-        double p99;
-        double cpu; /* us of this process a pair */
-};
+static const char *const names[BENCH_FIGURES] = {[BENCH_RATE] = "pairs_per_s",
+                                                 [BENCH_P50] = "p50_us",
+                                                 [BENCH_P99] = "p99_us",
+                                                 [BENCH_LONGEST] = "longest_us",
+                                                 [BENCH_CPU] = "cpu_us",
+                                                 [BENCH_VOLUNTARY] = "voluntary_switches",
+                                                 [BENCH_INVOLUNTARY] = "involuntary_switches"};
+
+static const char *scenario;
+static pid_t server_pid;
+static cpu_set_t allowed; /* while a core is shared: what was allowed before */
 
 void bench_die(const char *format, ...)
 {
@@ -67,13 +75,19 @@ int64_t bench_now(void)
         return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static double cpu_us(void)
+static double us_of(struct timeval t)
 {
-        struct rusage u;
+        return (double)t.tv_sec * 1e6 + (double)t.tv_usec;
+}
 
-        getrusage(RUSAGE_SELF, &u);
-        return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 +
-               (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+/* What the process has used between the two, for each of so many pairs. */
+static void set_usage(const struct rusage *before, const struct rusage *after, double pairs, double *ret)
+{
+        ret[BENCH_CPU] =
+            (us_of(after->ru_utime) + us_of(after->ru_stime) - us_of(before->ru_utime) - us_of(before->ru_stime)) /
+            pairs;
+        ret[BENCH_VOLUNTARY] = (double)(after->ru_nvcsw - before->ru_nvcsw) / pairs;
+        ret[BENCH_INVOLUNTARY] = (double)(after->ru_nivcsw - before->ru_nivcsw) / pairs;
 }
 
 static void work(struct worker *w, void *mine)
@@ -116,7 +130,7 @@ static int by_value(const void *a, const void *b)
         return x < y ? -1 : x > y;
 }
 
-static void collect(struct worker *workers, int threads, uint32_t *samples, int64_t run_ms, struct figures *ret)
+static void collect(struct worker *workers, int threads, uint32_t *samples, int64_t run_ms, double *ret)
 {
         size_t pairs = 0, kept = 0;
 
@@ -128,9 +142,10 @@ static void collect(struct worker *workers, int threads, uint32_t *samples, int6
         if (kept == 0)
                 bench_die("no pair ended in %lld ms", (long long)run_ms);
         qsort(samples, kept, sizeof(*samples), by_value);
-        ret->rate = (double)pairs * 1000 / (double)run_ms;
-        ret->p50 = samples[kept / 2] / 1e3;
-        ret->p99 = samples[kept - 1 - kept / 100] / 1e3;
+        ret[BENCH_RATE] = (double)pairs * 1000 / (double)run_ms;
+        ret[BENCH_P50] = samples[kept / 2] / 1e3;
+        ret[BENCH_P99] = samples[kept - 1 - kept / 100] / 1e3;
+        ret[BENCH_LONGEST] = samples[kept - 1] / 1e3;
 }
 
 static void start_workers(struct run *r, struct worker *workers, uint32_t *samples)
@@ -145,31 +160,83 @@ static void start_workers(struct run *r, struct worker *workers, uint32_t *sampl
         }
 }
 
-static void run_once(const struct bench_plan *plan, const struct bench_contender *c, const char *where, int threads,
-                     uint32_t *samples, struct figures *ret)
+/* --- one processor
+ * ------------------------------------------------------------------------------------------------------- */
+
+void bench_server_is(pid_t server)
 {
-        struct run r = {.contender = c, .where = where, .threads = threads, .shared = c->open(where)};
+        server_pid = server;
+}
+
+static void allow(const cpu_set_t *set)
+{
+        if (sched_setaffinity(0, sizeof(*set), set) < 0 ||
+            (server_pid && sched_setaffinity(server_pid, sizeof(*set), set) < 0))
+                bench_die("sched_setaffinity: %s", strerror(errno));
+}
+
+void bench_share_a_core(void)
+{
+        cpu_set_t one;
+        int first = 0;
+
+        if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+                bench_die("sched_getaffinity: %s", strerror(errno));
+        while (!CPU_ISSET(first, &allowed))
+                first++;
+        CPU_ZERO(&one);
+        CPU_SET(first, &one);
+        allow(&one);
+}
+
+void bench_spread_again(void)
+{
+        allow(&allowed);
+}
+
+static void run_workers(struct run *r, const struct bench_plan *plan, struct worker *workers, uint32_t *samples,
+                        double *ret)
+{
+        struct rusage before, after;
+
+        pthread_barrier_init(&r->ready, NULL, (unsigned)r->threads + 1);
+        pthread_barrier_init(&r->set, NULL, (unsigned)r->threads + 1);
+        start_workers(r, workers, samples);
+        pthread_barrier_wait(&r->ready);
+        r->warm_until = bench_now() + plan->warm_ms * 1000000;
+        r->run_until = r->warm_until + plan->run_ms * 1000000;
+        getrusage(RUSAGE_SELF, &before);
+        pthread_barrier_wait(&r->set);
+        for (int i = 0; i < r->threads; i++)
+                pthread_join(workers[i].thread, NULL);
+        getrusage(RUSAGE_SELF, &after);
+        collect(workers, r->threads, samples, plan->run_ms, ret);
+        /* The warm-up costs as much a pair as the rest. */
+        set_usage(&before, &after, ret[BENCH_RATE] / 1000 * (double)(plan->warm_ms + plan->run_ms), ret);
+        pthread_barrier_destroy(&r->ready);
+        pthread_barrier_destroy(&r->set);
+}
+
+static void run_once(const struct bench_plan *plan, const struct bench_contender *c, const char *where, int threads,
+                     uint32_t *samples, double *ret)
+{
+        struct run r = {.contender = c, .where = where, .threads = threads};
         struct worker *workers = calloc((size_t)threads, sizeof(*workers));
 
+        if (c->peer) {
+                bench_peer_run(c->peer, "distinct", threads, plan->warm_ms, plan->run_ms, ret);
+                free(workers);
+                return;
+        }
+        if (c->same_core)
+                bench_share_a_core();
+        r.shared = c->open(where);
         if (!r.shared || !workers)
                 bench_die("%s: cannot open %s", c->name, where);
-        pthread_barrier_init(&r.ready, NULL, (unsigned)threads + 1);
-        pthread_barrier_init(&r.set, NULL, (unsigned)threads + 1);
-        start_workers(&r, workers, samples);
-        pthread_barrier_wait(&r.ready);
-        r.warm_until = bench_now() + plan->warm_ms * 1000000;
-        r.run_until = r.warm_until + plan->run_ms * 1000000;
-        double cpu = cpu_us();
-        pthread_barrier_wait(&r.set);
-        for (int i = 0; i < threads; i++)
-                pthread_join(workers[i].thread, NULL);
-        cpu = cpu_us() - cpu;
-        collect(workers, threads, samples, plan->run_ms, ret);
-        /* The warm-up costs as much a pair as the rest. */
-        ret->cpu = cpu / (ret->rate / 1000 * (double)(plan->warm_ms + plan->run_ms));
+        run_workers(&r, plan, workers, samples, ret);
         c->close(r.shared);
-        pthread_barrier_destroy(&r.ready);
-        pthread_barrier_destroy(&r.set);
+        if (c->same_core)
+                bench_spread_again();
         free(workers);
 }
 
@@ -180,52 +247,79 @@ static int by_size(const void *a, const void *b)
         return x < y ? -1 : x > y;
 }
 
-/* The median over the rounds of one figure, or of its ratio to the same figure of another contender in the same round.
- */
-static double median(const struct figures *rounds, const struct figures *base, int count, size_t offset)
+double bench_median(const double *values, int count)
 {
-        double values[BENCH_ROUNDS_MAX];
+        double sorted[BENCH_VALUES_MAX];
 
-        for (int i = 0; i < count; i++) {
-                values[i] = *(const double *)((const char *)&rounds[i] + offset);
-                if (base)
-                        values[i] /= *(const double *)((const char *)&base[i] + offset);
+        memcpy(sorted, values, (size_t)count * sizeof(*values));
+        qsort(sorted, (size_t)count, sizeof(*sorted), by_size);
+        return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+/* Half the distance of the worst round from the best, in percent of the median. */
+static double spread(const double *values, int count)
+{
+        double low = values[0], high = values[0];
+
+        for (int i = 1; i < count; i++) {
+                low = values[i] < low ? values[i] : low;
+                high = values[i] > high ? values[i] : high;
         }
-        qsort(values, (size_t)count, sizeof(*values), by_size);
-        return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+        return 50 * (high - low) / bench_median(values, count);
 }
 
-void bench_head(const char *title)
+/* The median of the rounds' ratios. */
+static double ratio(const double *own, const double *base, int count)
 {
+        double ratios[BENCH_ROUNDS_MAX];
+
+        for (int i = 0; i < count; i++)
+                ratios[i] = own[i] / base[i];
+        return bench_median(ratios, count);
+}
+
+void bench_head(const char *name, const char *title)
+{
+        scenario = name;
         printf("\n%s\n", title);
-        printf("%8s  %-26s %10s %7s %9s %7s %9s %8s\n", "threads", "", "pairs/s", "ratio", "p50 us", "ratio", "p99 us",
-               "CPU us");
+        printf("%8s  %-29s %10s %4s %7s %9s %7s %9s %8s %7s\n", "threads", "", "pairs/s", "+-%", "ratio", "p50 us",
+               "ratio", "p99 us", "CPU us", "switch");
 }
 
-static void print_line(const char *name, const struct figures *own, const struct figures *base, int rounds, int threads)
+static void tell(const char *name, double (*own)[BENCH_ROUNDS_MAX], double (*base)[BENCH_ROUNDS_MAX], int rounds,
+                 int threads)
 {
-        printf("%8d  %-26s %10.0f %7.2f %9.1f %7.2f %9.1f %8.1f\n", threads, name,
-               median(own, NULL, rounds, offsetof(struct figures, rate)),
-               median(own, base, rounds, offsetof(struct figures, rate)),
-               median(own, NULL, rounds, offsetof(struct figures, p50)),
-               median(own, base, rounds, offsetof(struct figures, p50)),
-               median(own, NULL, rounds, offsetof(struct figures, p99)),
-               median(own, NULL, rounds, offsetof(struct figures, cpu)));
+        double middle[BENCH_FIGURES];
+
+        bench_report_row(scenario, threads, name);
+        for (int i = 0; i < BENCH_FIGURES; i++) {
+                middle[i] = bench_median(own[i], rounds);
+                bench_report_figure(names[i], own[i], rounds);
+        }
+        printf("%8d  %-29s %10.0f %4.0f %7.2f %9.1f %7.2f %9.1f %8.1f", threads, name, middle[BENCH_RATE],
+               spread(own[BENCH_RATE], rounds), ratio(own[BENCH_RATE], base[BENCH_RATE], rounds), middle[BENCH_P50],
+               ratio(own[BENCH_P50], base[BENCH_P50], rounds), middle[BENCH_P99], middle[BENCH_CPU]);
+        if (isfinite(middle[BENCH_VOLUNTARY]))
+                printf(" %7.2f", middle[BENCH_VOLUNTARY] + middle[BENCH_INVOLUNTARY]);
+        printf("\n");
         fflush(stdout);
 }
 
 void bench_compare(const struct bench_plan *plan, const struct bench_contender *const *contenders, int count,
                    const char *where, int threads)
 {
-        struct figures all[BENCH_CONTENDERS_MAX][BENCH_ROUNDS_MAX];
+        double all[BENCH_CONTENDERS_MAX][BENCH_FIGURES][BENCH_ROUNDS_MAX], one[BENCH_FIGURES];
         uint32_t *samples = malloc(SAMPLES_MAX * sizeof(*samples));
 
         if (!samples)
                 bench_die("out of memory");
         for (int round = 0; round < plan->rounds; round++)
-                for (int i = 0; i < count; i++)
-                        run_once(plan, contenders[i], where, threads, samples, &all[i][round]);
+                for (int i = 0; i < count; i++) {
+                        run_once(plan, contenders[i], where, threads, samples, one);
+                        for (int k = 0; k < BENCH_FIGURES; k++)
+                                all[i][k][round] = one[k];
+                }
         for (int i = 0; i < count; i++)
-                print_line(contenders[i]->name, all[i], all[0], plan->rounds, threads);
+                tell(contenders[i]->name, all[i], all[0], plan->rounds, threads);
         free(samples);
 }

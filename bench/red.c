@@ -117,7 +117,8 @@ void bench_red(const struct bench_plan *plan)
                 used += (size_t)snprintf(where + used, sizeof(where) - used, "%s ", redis_server_url(servers[i]));
         }
         redis_server_kill(servers[NODES]);
-        bench_head("Red multilock on five Redis servers: acquire and release at a majority, nobody else wants it");
+        bench_head("red",
+                   "Red multilock on five Redis servers: acquire and release at a majority, nobody else wants it");
         bench_compare(plan, contenders, 2, where, 1);
         for (int i = 0; i < SERVERS; i++)
                 redis_server_free(servers[i]);

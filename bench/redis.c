@@ -41,7 +41,7 @@ static int port_of(const char *where)
 }
 
 /* The server keeps scripts for all connections. */
-static void *load_scripts(const char *where)
+void *bench_redis_connect(const char *where)
 {
         redisContext *c = redisConnect("127.0.0.1", port_of(where));
 
@@ -161,7 +161,9 @@ static bool bare_pair(void *mine)
 }
 
 const struct bench_contender bench_redis_bare = {
-    "bare blocking sockets", load_scripts, close_shared, bare_begin, bare_end, bare_pair};
+    "bare blocking sockets", bench_redis_connect, close_shared, bare_begin, bare_end, bare_pair};
+const struct bench_contender bench_redis_bare_same_core = {
+    "bare blocking, same core", bench_redis_connect, close_shared, bare_begin, bare_end, bare_pair, .same_core = true};
 
 /* --- a socket, and the scripts of other objects
  * ---------------------------------------------------------------------------- */
@@ -225,7 +227,7 @@ static void number(char *at, unsigned pair)
 double bench_redis_bare_rate(enum bench_noun noun, const char *where, int64_t run_ms)
 {
         const struct step *take = &pairs[noun].take, *give = &pairs[noun].give;
-        redisContext *c = load_scripts(where);
+        redisContext *c = bench_redis_connect(where);
         struct bare b = {.fd = dial(where)};
         char *first, *second;
         int64_t until;
@@ -286,7 +288,7 @@ static void hired_end(void *mine)
         free(h);
 }
 
-static bool hired_ask(redisContext *c, int script, const char *key, const char *id, const char *last, const char *more)
+bool bench_redis_ask(redisContext *c, int script, const char *key, const char *id, const char *last, const char *more)
 {
         const char *words[] = {"EVALSHA", snib__redis_scripts_built_in[script].sha1, "1", key, id, last, more};
         redisReply *r = redisCommandArgv(c, more ? 7 : 6, words, NULL);
@@ -301,9 +303,9 @@ static bool hired_pair(void *mine)
 {
         struct hired *h = mine;
 
-        return hired_ask(h->c, SNIB__SCRIPT_ACQUIRE, h->w.key, h->w.id, LEASE_MS, "0") &&
-               hired_ask(h->c, SNIB__SCRIPT_RELEASE, h->w.key, h->w.id, h->w.channel, NULL);
+        return bench_redis_ask(h->c, SNIB__SCRIPT_ACQUIRE, h->w.key, h->w.id, LEASE_MS, "0") &&
+               bench_redis_ask(h->c, SNIB__SCRIPT_RELEASE, h->w.key, h->w.id, h->w.channel, NULL);
 }
 
-const struct bench_contender bench_redis_hiredis = {"hiredis connections", load_scripts, close_shared,
-                                                    hired_begin,           hired_end,    hired_pair};
+const struct bench_contender bench_redis_hiredis = {"hiredis connections", bench_redis_connect, close_shared,
+                                                    hired_begin,           hired_end,           hired_pair};

@@ -68,5 +68,7 @@ static bool lock_pair(void *mine)
 
 const struct bench_contender bench_snib = {"snib, one client", keeper_open, client_close,
                                            lock_begin,         lock_end,    lock_pair};
+const struct bench_contender bench_snib_same_core = {"snib, same core", keeper_open, client_close,     lock_begin,
+                                                     lock_end,          lock_pair,   .same_core = true};
 const struct bench_contender bench_snib_io = {
     "snib, one client, I/O thread", io_open, client_close, lock_begin, lock_end, lock_pair};

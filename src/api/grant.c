@@ -40,7 +40,7 @@ int snib_grant_valid(const snib_grant *grant)
 
 int64_t snib_grant_token(const snib_grant *grant)
 {
-        return grant ? grant->token : 0;
+        return grant ? grant->hold.token : 0;
 }
 
 int64_t snib_grant_left_ms(const snib_grant *grant)

@@ -280,8 +280,8 @@ static void granted(struct snib_multigrant *g, snib__ns now)
 
                 if (is_vote(g, p, now)) {
                         atomic_store_explicit(&p->held, p->base.grant, memory_order_release);
-                        if (g->red && p->base.grant->token > g->token)
-                                g->token = p->base.grant->token;
+                        if (g->red && p->base.grant->hold.token > g->token)
+                                g->token = p->base.grant->hold.token;
                 } else if (p->state == SNIB__PART_ASKING && !atomic_load(&p->closed)) {
                         snib__part_let_go(&p->base); /* may still come: one that the majority can do without */
                 }

@@ -17,6 +17,7 @@ struct snib__tree_node {
         struct snib__tree_node *parent;
         struct snib__tree_node *child[2];
         uint32_t priority; /* 0: not in a tree */
+        uint32_t tag;      /* whatever the embedding struct likes: it would be padding */
 };
 
 /* < 0, 0, > 0 like memcmp. */

@@ -40,7 +40,7 @@ void snib__core_ask(struct snib__core *c, struct snib__ask *a, snib__ns now)
 {
         snib__core_tick(c, now);
         a->cookie = ++c->cookies;
-        a->timer.of = SNIB__TIMER_ASK;
+        a->timer.node.tag = SNIB__TIMER_ASK;
         snib__list_append(&c->asks, &a->link);
         if (a->op.verb)
                 submit(c, a, now);

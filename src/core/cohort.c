@@ -81,12 +81,21 @@ bool snib__cohort_covers(struct snib__core *c, const struct snib__hold *h)
         return w;
 }
 
-#define SWAP(a, b, field)                             \
-        do {                                          \
-                __typeof__((a)->field) t = (a)->field; \
-                (a)->field = (b)->field;              \
-                (b)->field = t;                       \
+#define SWAP(type, a, b, field)          \
+        do {                             \
+                type t = (a)->field;     \
+                (a)->field = (b)->field; \
+                (b)->field = t;          \
         } while (0)
+
+static void exchange_watches(struct snib__core *c, struct snib__hold *a, struct snib__hold *b)
+{
+        SWAP(bool, a, b, watched);
+        SWAP(bool, a, b, watch_pending);
+        SWAP(bool, a, b, watching_seen);
+        snib__hold_dirty(c, a);
+        snib__hold_dirty(c, b);
+}
 
 /* Exchanges the ids, and what the engine may know and say of them. */
 static void exchange(struct snib__core *c, struct snib__hold *a, struct snib__hold *b)
@@ -94,26 +103,21 @@ static void exchange(struct snib__core *c, struct snib__hold *a, struct snib__ho
         snib__ns wake_at = a->wake_at;
 
         snib__assert(!a->outstanding && !b->outstanding);
-        SWAP(a, b, id);
-        SWAP(a, b, sent_at);
-        SWAP(a, b, queued);
-        SWAP(a, b, in_doubt);
-        SWAP(a, b, stray);
-        SWAP(a, b, doubt_since);
-        SWAP(a, b, watched);
-        SWAP(a, b, watch_pending);
-        SWAP(a, b, watching_seen);
-        SWAP(a, b, woken);
-        SWAP(a, b, silent);
-        SWAP(a, b, failures);
-        SWAP(a, b, fault);
-        SWAP(a, b, last);
+        SWAP(struct snib__id, a, b, id);
+        SWAP(snib__ns, a, b, sent_at);
+        SWAP(snib__ns, a, b, doubt_since);
+        SWAP(bool, a, b, queued);
+        SWAP(bool, a, b, in_doubt);
+        SWAP(bool, a, b, stray);
+        SWAP(bool, a, b, woken);
+        SWAP(bool, a, b, silent);
+        SWAP(uint8_t, a, b, failures);
+        SWAP(int16_t, a, b, fault);
+        exchange_watches(c, a, b);
         /* Requests are counted by record: an answer to an earlier one of either is never taken for that of a later. */
         a->attempt = b->attempt = a->attempt > b->attempt ? a->attempt : b->attempt;
         snib__hold_wake_at(c, a, b->wake_at);
         snib__hold_wake_at(c, b, wake_at);
-        snib__hold_dirty(c, a);
-        snib__hold_dirty(c, b);
 }
 
 /* The first that waits silently, if nobody asks for it. */
@@ -137,19 +141,15 @@ void snib__cohort_left(struct snib__core *c, struct snib__hold *h, bool woken, s
                 exchange(c, h, next);
                 return;
         }
-        if (h->watched && h->kind == next->kind) {
-                SWAP(h, next, watched);
-                SWAP(h, next, watch_pending);
-                SWAP(h, next, watching_seen);
-                snib__hold_dirty(c, next);
-        }
+        if (h->watched && h->kind == next->kind)
+                exchange_watches(c, h, next);
         snib__wait_poke(c, next, woken, now);
 }
 
 static bool may_hand_over(const struct snib__hold *h, snib__ns now)
 {
-        snib__ns age = now - h->cohort_since;
-        int64_t k = h->token - h->engine_token + 1;
+        snib__ns age = now - h->given_at;
+        int k = h->passed + 1;
 
         if (SNIB__BUG(cohort_after_loss) && h->state == SNIB__LOST)
                 return !h->outstanding;
@@ -181,7 +181,6 @@ bool snib__cohort_hand_over(struct snib__core *c, struct snib__hold *h, snib__ns
         snib__calls_answer(c, h, SNIB__CALL_RELEASE, 1, NULL);
         exchange(c, h, next);
         snib__tree_remove(&c->by_wait, &next->by_wait);
-        SWAP(h, next, arrival);
         snib__held_take_over(c, next, h);
         snib__hold_set(c, h, SNIB__WAITING);
         snib__tree_add(&c->by_wait, &h->by_wait);

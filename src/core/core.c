@@ -51,7 +51,7 @@ static int compare_wait(const struct snib__tree_node *a, const struct snib__tree
         const struct snib__hold *x = wait_hold(a), *y = wait_hold(b);
         int r = compare_names(x->name, y->name);
 
-        return r ? r : (x->arrival > y->arrival) - (x->arrival < y->arrival);
+        return r ? r : (x->cookie > y->cookie) - (x->cookie < y->cookie);
 }
 
 static int compare_due(const struct snib__tree_node *a, const struct snib__tree_node *b)
@@ -117,10 +117,10 @@ void snib__hold_dirty(struct snib__core *c, struct snib__hold *h)
                 snib__list_append(&c->dirty_holds, &h->dirty);
 }
 
-static void set_outstanding(struct snib__core *c, bool *flag, bool value)
+static void set_outstanding(struct snib__core *c, struct snib__hold *h, bool value)
 {
-        c->outstanding += (int)value - (int)*flag;
-        *flag = value;
+        c->outstanding += (int)value - (int)h->outstanding;
+        h->outstanding = value;
         snib__assert(c->outstanding >= 0);
 }
 
@@ -130,14 +130,14 @@ void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__ve
         h->verb = verb;
         h->sent_at = now;
         h->submit = true;
-        set_outstanding(c, &h->outstanding, true);
+        set_outstanding(c, h, true);
         snib__hold_dirty(c, h);
         snib__hold_wake_at(c, h, snib__after(now, c->config.op_timeout));
 }
 
 void snib__hold_forget(struct snib__core *c, struct snib__hold *h)
 {
-        set_outstanding(c, &h->outstanding, false);
+        set_outstanding(c, h, false);
         h->submit = false;
 }
 
@@ -166,13 +166,18 @@ void snib__fault_set(struct snib__fault *f, const struct snib__reply *r)
         f->text[n] = 0;
 }
 
+const struct snib__fault snib__heard;
+
 void snib__call_answer(struct snib__core *c, struct snib__call *call, int result, const struct snib__fault *fault)
 {
         snib__assert(call->hold);
         call->hold = NULL;
         call->result = result;
-        if (fault)
+        if (!fault)
+                call->fault.engine_code = call->fault.text[0] = 0;
+        else if (fault != SNIB__HEARD)
                 call->fault = *fault;
+        call->fault.code = fault ? result : 0;
         snib__timer_set(c, &call->timer, SNIB__NEVER);
         snib__list_remove(&call->link);
         snib__list_append(&c->answered, &call->link);
@@ -181,6 +186,19 @@ void snib__call_answer(struct snib__core *c, struct snib__call *call, int result
 static struct snib__call *call_of(struct snib__list *link)
 {
         return snib__container(link, struct snib__call, link);
+}
+
+void snib__hold_failed(struct snib__hold *h, const struct snib__reply *r)
+{
+        h->fault = (int16_t)r->error;
+        snib__list_each (it, &h->calls)
+                snib__fault_set(&call_of(it)->fault, r);
+}
+
+snib__ns snib__hold_backoff(struct snib__core *c, struct snib__hold *h, snib__ns most)
+{
+        h->failures += h->failures < UINT8_MAX;
+        return snib__backoff(c, h->failures, most);
 }
 
 void snib__calls_answer(struct snib__core *c, struct snib__hold *h, enum snib__call_kind kind, int result,
@@ -236,7 +254,12 @@ struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name,
 static void attach(struct snib__core *c, struct snib__hold *h, struct snib__call *call)
 {
         call->hold = h;
-        call->timer.of = SNIB__TIMER_CALL;
+        call->timer.node.tag = SNIB__TIMER_CALL;
+        if (!snib__list_empty(&h->calls)) {
+                /* What those who wait have heard goes for this one, too. */
+                call->fault = call_of(h->calls.next)->fault;
+                call->holder = call_of(h->calls.next)->holder;
+        }
         snib__list_append(&h->calls, &call->link);
         snib__timer_set(c, &call->timer, call->once ? SNIB__NEVER : call->deadline);
 }
@@ -248,9 +271,8 @@ void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__c
         snib__assert(h->name.length > 0 && snib__id_set(&h->id) && h->lease > 0);
         snib__list_init(&h->calls);
         h->cookie = ++c->cookies;
-        h->arrival = ++c->arrivals;
-        h->n = snib__max(h->n, 1);
-        h->timer.of = SNIB__TIMER_HOLD;
+        h->n = h->n > 1 ? h->n : 1;
+        h->timer.node.tag = SNIB__TIMER_HOLD;
         h->wake_at = h->deadline = h->hold_end = SNIB__NEVER;
         snib__list_append(&c->holds, &h->all);
         if (h->owner.length == 0)
@@ -382,7 +404,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
                 return false;
         if (!SNIB__BUG(reply_matched_by_id_only) && (h->attempt != attempt || !h->outstanding))
                 return false;
-        set_outstanding(c, &h->outstanding, false);
+        set_outstanding(c, h, false);
         dispatch_reply(c, h, r, now);
         return true;
 }
@@ -390,7 +412,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
 /* The holds of one name in one of the two trees: the first, then by snib__tree_next() while same_name(). */
 struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name)
 {
-        struct snib__hold key = {.name = name, .arrival = 0};
+        struct snib__hold key = {.name = name, .cookie = 0};
         struct snib__tree_node *n = snib__tree_seek(&c->by_wait, &key.by_wait);
         return n && compare_names(wait_hold(n)->name, name) == 0 ? (struct snib__hold *)wait_hold(n) : NULL;
 }
@@ -500,7 +522,7 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
                 if (up)
                         relink(c, h, now);
                 else if (h->state == SNIB__WAITING && !h->silent) {
-                        snib__fault_set(&h->fault, &why);
+                        snib__hold_failed(h, &why);
                         snib__wait_link_down(c, h, now);
                 }
         }
@@ -546,7 +568,7 @@ static void wake_call(struct snib__core *c, struct snib__call *call, snib__ns no
 
 static void wake(struct snib__core *c, struct snib__timer *t, snib__ns now)
 {
-        switch (t->of) {
+        switch ((enum snib__timer_of)t->node.tag) {
         case SNIB__TIMER_HOLD:
                 wake_hold(c, snib__container(t, struct snib__hold, timer), now);
                 break;
@@ -589,7 +611,16 @@ static bool effect(struct snib__effect *ret, enum snib__effect_kind kind, struct
         return true;
 }
 
-static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
+/* The write hold of the same owner lets a reader in, also one that began to wait before the owner had it. */
+static void name_own_writer(struct snib__core *c, const struct snib__hold *h, struct snib__id *ret)
+{
+        const struct snib__hold *writer = snib__core_find(c, h->name, h->owner, SNIB_KIND_WRITE);
+
+        if (writer && writer->state == SNIB__HELD)
+                *ret = writer->id;
+}
+
+static bool submit_hold(struct snib__core *c, struct snib__hold *h, struct snib__effect *ret)
 {
         effect(ret, SNIB__EFFECT_SUBMIT, h);
         memset(&ret->op, 0, sizeof(ret->op));
@@ -600,18 +631,19 @@ static bool submit_hold(struct snib__hold *h, struct snib__effect *ret)
         ret->op.kind = h->kind;
         ret->op.enqueue = h->verb == SNIB__ACQUIRE && h->queued;
         ret->op.n = h->n;
-        if (!SNIB__BUG(own_writer_not_named))
-                ret->op.under = h->under;
         ret->op.settled = !h->stray;
         ret->op.name = h->name;
         ret->op.id = h->id;
-        ret->op.who = h->who;
+        ret->op.who = c->config.who;
         ret->op.lease_ms = h->lease / SNIB__MS;
-        ret->op.token = SNIB__BUG(token_not_compared_on_reentry) ? 0 : h->engine_token;
-        if (h->observe && h->verb == SNIB__ACQUIRE) {
+        if (h->verb != SNIB__ACQUIRE)
+                return true;
+        if (h->observe)
                 ret->op.verb = SNIB__OBSERVE;
-                ret->op.token = h->seen;
-        }
+        if (h->observe || !SNIB__BUG(token_not_compared_on_reentry))
+                ret->op.token = h->token - h->passed;
+        if (h->kind == SNIB_KIND_READ && !SNIB__BUG(own_writer_not_named))
+                name_own_writer(c, h, &ret->op.under);
         return true;
 }
 
@@ -632,7 +664,7 @@ static bool next_of_hold(struct snib__core *c, struct snib__hold *h, struct snib
                 return effect(ret, SNIB__EFFECT_WATCH, h);
         }
         if (h->submit)
-                return submit_hold(h, ret);
+                return submit_hold(c, h, ret);
         snib__list_remove(&h->dirty);
         return h->state == SNIB__IDLE && effect(ret, SNIB__EFFECT_FREE, h);
 }

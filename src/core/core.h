@@ -56,12 +56,11 @@ enum snib__hold_state {
         SNIB__CANCELLING
 };
 
-/* A point in the core's one timer queue. Embedded in holds, calls and asks. */
+/* A point in the core's one timer queue. Embedded in holds, calls and asks: the node's tag says in which. */
 enum snib__timer_of { SNIB__TIMER_HOLD = 1, SNIB__TIMER_CALL, SNIB__TIMER_ASK };
 struct snib__timer {
         struct snib__tree_node node;
         snib__ns due;
-        enum snib__timer_of of;
 };
 
 /* What a refusal or a broken link said last. */
@@ -87,66 +86,61 @@ struct snib__call {
         snib__ns deadline; /* when to stop waiting; SNIB__NEVER */
         void *owner_data;  /* the runtime's own */
         bool second;       /* once: the link broke under the first try; there is a second when it is back */
-        /* the answer */
+        /* The answer. What was heard last while the call waits stands here already: no hold needs memory for it. */
         int result;                /* ACQUIRE: 1 held, 0 not in time; RELEASE: 1, 0; RENEW: 1; or a negative code */
         struct snib__fault fault;  /* with a negative result */
         struct snib__reply holder; /* ACQUIRE answered 0: the last BUSY; answered 1 and momentary: what was found */
 };
 
+/* There may be a hundred thousand of them in a client: whatever is only wanted while somebody waits is in his call. */
 struct snib__hold {
         /* Set by the runtime before snib__core_begin(); constant while the hold lives. */
         struct snib__name name;
         struct snib__name owner; /* re-entry key: bytes that mean the same owner within this client. Empty: an owner of
                                     its own, whom no other call joins */
         struct snib__id id;      /* fresh */
-        struct snib__who who;
-        int kind;              /* enum snib_kind */
-        bool observe;          /* OBSERVE instead of ACQUIRE, with `seen`: answered when the state is another */
-        int64_t n;             /* how many permits; 0 counts as 1 */
-        int64_t seen;          /* observe: the state that is known */
-        struct snib__id under; /* READ: the write hold of the same owner, empty: none. The core finds it too */
+        int32_t n;               /* how many permits; 0 counts as 1 */
+        uint8_t kind;            /* enum snib_kind */
+        bool observe;            /* OBSERVE instead of ACQUIRE: answered when the state is another than `token` */
         bool reentrant;
         bool keep; /* the watchdog renews */
         snib__ns lease;
         snib__ns max_hold; /* 0: none */
-        void *owner_data;  /* the runtime's own */
 
         /* Read by any thread without a lock; written by the core. 0: not held. */
         _Atomic snib__ns valid_until;
 
-        /* The core's. Others may read them under the client's lock. */
-        enum snib__hold_state state;
-        uint64_t cookie; /* of the present use of this memory */
-        uint64_t arrival;
-        uint32_t attempt;     /* number of the latest request */
-        bool outstanding;     /* it has no answer yet */
-        enum snib__verb verb; /* of the latest request */
-        bool submit;          /* it is still to be pulled as an effect */
-        snib__ns sent_at;     /* when it was sent */
+        /* The core's, but that `token` is set before to what an observer knows. Others may read them under the client's
+         * lock. */
+        int64_t token;
+        uint64_t cookie;      /* of the present use of this memory: one that began later has a higher one */
+        snib__ns sent_at;     /* when the latest request was sent */
         snib__ns deadline;    /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
         snib__ns hold_end;    /* end of the total hold, SNIB__NEVER */
         snib__ns wake_at;     /* with a request outstanding: its time-out; else the next poll, renewal or try */
-        int64_t token;        /* of this hold */
-        int64_t engine_token; /* what the engine calls it by: the token of the first of its cohort */
-        snib__ns cohort_since; /* when the engine gave it to the first of its cohort */
+        snib__ns given_at;    /* when the engine gave it, perhaps to another of this client; see cohort.c */
+        snib__ns doubt_since; /* in_doubt: when the first request whose fate is unknown was sent */
+        uint32_t attempt;     /* number of the latest request */
         int depth;
-        int loss;          /* enum snib_loss */
-        bool lost_pending; /* LOST is still to be pulled */
-        bool watched, watch_pending, unwatch_pending;
-        bool silent;   /* WAITING: another of this client asks for it too; see cohort.c */
-        bool queued;   /* may stand in the engine's queue */
-        bool again;    /* a change was noticed while the question was under way */
-        bool woken;    /* was asked because of a change: pass it on when leaving empty-handed */
-        bool in_doubt; /* an acquire was sent whose fate is unknown */
-        bool stray;    /* or was unknown, until a later one was answered */
-        snib__ns doubt_since;
-        bool release_in_doubt; /* a release was sent whose fate is unknown */
-        bool was_held;
-        bool refused;       /* the engine refused to renew */
-        bool watching_seen; /* the watch took effect before */
-        int failures;       /* in a row, for back-off */
-        struct snib__fault fault;
-        struct snib__reply last; /* the latest BUSY */
+        int16_t fault;    /* code of the latest failure, 0: none since */
+        uint8_t failures; /* in a row, for back-off */
+        enum snib__hold_state state : 8;
+        enum snib__verb verb : 8; /* of the latest request */
+        uint8_t loss;             /* enum snib_loss */
+        uint8_t passed;           /* how often it went from one to another since: `token` is as much above the engine's */
+        bool outstanding : 1;     /* the latest request has no answer yet */
+        bool submit : 1;          /* it is still to be pulled as an effect */
+        bool lost_pending : 1;    /* LOST is still to be pulled */
+        bool watched : 1, watch_pending : 1, unwatch_pending : 1;
+        bool silent : 1;           /* WAITING: another of this client asks for it, too */
+        bool queued : 1;           /* may stand in the engine's queue */
+        bool again : 1;            /* a change was noticed while the question was under way */
+        bool woken : 1;            /* was asked because of a change: pass it on when leaving empty-handed */
+        bool in_doubt : 1;         /* an acquire was sent whose fate is unknown */
+        bool stray : 1;            /* or was unknown, until a later one was answered */
+        bool release_in_doubt : 1; /* a release was sent whose fate is unknown */
+        bool refused : 1;          /* the engine refused to renew */
+        bool watching_seen : 1;    /* the watch took effect before */
         struct snib__list calls;
         struct snib__list all;   /* link in core.holds */
         struct snib__list dirty; /* link in core.dirty */
@@ -182,6 +176,7 @@ struct snib__core_config {
         bool queues;         /* the engine keeps a queue of waiters for all kinds (for fair locks every engine does) */
         bool watches;        /* waiters must watch the name */
         snib__ns op_timeout; /* an answer that takes longer counts as unknown */
+        const struct snib__who *who; /* who asks; lives as long as the engine */
         uint64_t seed;
 };
 
@@ -189,14 +184,13 @@ struct snib__core {
         struct snib__core_config config;
         struct snib__prng prng;
         uint64_t cookies;
-        uint64_t arrivals;
         bool link_up;
         int downs;       /* reports that the link is down since it was up: the second is of a dial that failed */
         int outstanding; /* requests without an answer: somebody must drive the engine */
         struct snib__list holds; /* all that are not IDLE */
         struct snib__list asks;
         struct snib__tree by_owner; /* holds that a second acquire of the same owner joins: by name, owner */
-        struct snib__tree by_wait;  /* ASKING and WAITING holds: by name, arrival */
+        struct snib__tree by_wait;  /* ASKING and WAITING holds: by name, in the order of arrival */
         struct snib__tree timers;
         struct snib__list dirty_holds;
         struct snib__list dirty_asks;

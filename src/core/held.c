@@ -24,7 +24,7 @@ static void extend(struct snib__core *c, struct snib__hold *h, snib__ns now)
         snib__ns until = snib__after(from, snib__lease_trusted(h->lease));
 
         h->failures = 0;
-        h->fault.code = 0;
+        h->fault = 0;
         h->refused = false;
         if (h->state == SNIB__HELD)
                 until = is_check(h) ? h->deadline : snib__max(until, h->deadline);
@@ -53,9 +53,9 @@ static void let_own_reader_in(struct snib__core *c, const struct snib__hold *wri
 
 void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        h->token = h->engine_token = r->token;
-        h->cohort_since = now;
-        h->was_held = true;
+        h->token = r->token;
+        h->passed = 0;
+        h->given_at = now;
         h->again = false;
         h->in_doubt = false;
         h->queued = false;
@@ -72,12 +72,11 @@ void snib__held_take_over(struct snib__core *c, struct snib__hold *h, struct sni
 {
         atomic_store_explicit(&from->valid_until, 0, memory_order_release);
         h->token = from->token + !SNIB__BUG(cohort_token_not_new);
-        h->engine_token = from->engine_token;
-        h->cohort_since = from->cohort_since;
+        h->passed = from->passed + 1;
+        h->given_at = from->given_at;
         h->deadline = from->deadline;
         if (SNIB__BUG(cohort_lease_begun_anew))
                 h->deadline = snib__after(from->deadline, h->lease / 16);
-        h->was_held = true;
         atomic_store_explicit(&h->valid_until, h->deadline, memory_order_release);
         snib__hold_set(c, h, SNIB__HELD);
         admit(c, h);
@@ -141,7 +140,7 @@ static int reason_at_deadline(const struct snib__hold *h)
                 return SNIB_LOSS_EXPIRED;
         if (h->refused)
                 return SNIB_LOSS_REFUSED;
-        return h->outstanding || h->fault.code < 0 ? SNIB_LOSS_UNREACHABLE : SNIB_LOSS_EXPIRED;
+        return h->outstanding || h->fault < 0 ? SNIB_LOSS_UNREACHABLE : SNIB_LOSS_EXPIRED;
 }
 
 void snib__held_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -159,28 +158,27 @@ static void answer_once(struct snib__core *c, struct snib__hold *h, int code)
 
                 next = it->next;
                 if (call->kind == SNIB__CALL_RENEW || call->once)
-                        snib__call_answer(c, call, code, &h->fault);
+                        snib__call_answer(c, call, code, SNIB__HEARD);
         }
 }
 
 static void failed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__fault_set(&h->fault, r);
-        h->failures++;
+        snib__hold_failed(h, r);
         h->in_doubt |= h->verb == SNIB__ACQUIRE && r->error == SNIB_EUNKNOWN;
         if (!snib__reply_passing(r)) {
                 h->refused = true;
-                snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
+                snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, SNIB__HEARD);
         }
         answer_once(c, h, r->error);
         snib__hold_wake_at(c, h,
-                           snib__after(now, snib__backoff(c, h->failures, snib__min(SNIB__BACKOFF_MAX, h->lease / 8))));
+                           snib__after(now, snib__hold_backoff(c, h, snib__min(SNIB__BACKOFF_MAX, h->lease / 8))));
         snib__held_idle(c, h, now);
 }
 
 static void confirmed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        if (r->token != 0 && r->token != h->engine_token && !SNIB__BUG(token_not_compared_on_reentry)) {
+        if (r->token != 0 && r->token != h->token - h->passed && !SNIB__BUG(token_not_compared_on_reentry)) {
                 h->in_doubt = true; /* our id holds it, but not without a gap: give that new hold back */
                 snib__held_lose(c, h, SNIB_LOSS_GONE, now);
                 return;

@@ -33,11 +33,18 @@ void snib__hold_dirty(struct snib__core *c, struct snib__hold *h);
 void snib__hold_forget(struct snib__core *c, struct snib__hold *h);
 /* The record is done with: back to IDLE, FREE follows. */
 void snib__hold_finish(struct snib__core *c, struct snib__hold *h);
+/* `fault` NULL: the code says it all; SNIB__HEARD: what the call has heard last. */
 void snib__call_answer(struct snib__core *c, struct snib__call *call, int result, const struct snib__fault *fault);
+extern const struct snib__fault snib__heard;
+#define SNIB__HEARD (&snib__heard)
 /* Answers every call of this kind. */
 void snib__calls_answer(struct snib__core *c, struct snib__hold *h, enum snib__call_kind kind, int result,
                         const struct snib__fault *fault);
 bool snib__calls_want(const struct snib__hold *h, enum snib__call_kind kind);
+/* A request failed: who waits hears why. */
+void snib__hold_failed(struct snib__hold *h, const struct snib__reply *r);
+/* One more failure in a row: how long to wait before the next try. */
+snib__ns snib__hold_backoff(struct snib__core *c, struct snib__hold *h, snib__ns most);
 snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most);
 void snib__timer_set(struct snib__core *c, struct snib__timer *t, snib__ns due);
 /* The request could not be executed, or its fate is unknown, for a reason that may pass. */

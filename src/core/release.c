@@ -24,7 +24,7 @@ void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns no
 
         atomic_store_explicit(&h->valid_until, 0, memory_order_release);
         h->failures = 0;
-        h->fault.code = 0;
+        h->fault = 0;
         h->deadline = snib__after(now, lasts(h));
         if (h->state != SNIB__LOST)
                 snib__tree_remove(&c->by_owner, &h->by_owner);
@@ -57,12 +57,11 @@ static void end(struct snib__core *c, struct snib__hold *h, int result, const st
 
 static void retry(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        h->failures++;
         h->release_in_doubt |= r->error == SNIB_EUNKNOWN;
-        snib__fault_set(&h->fault, r);
+        snib__hold_failed(h, r);
         if (!snib__reply_passing(r))
-                snib__calls_answer(c, h, SNIB__CALL_RELEASE, r->error, &h->fault);
-        snib__hold_wake_at(c, h, snib__after(now, snib__backoff(c, h->failures, SNIB__BACKOFF_MAX)));
+                snib__calls_answer(c, h, SNIB__CALL_RELEASE, r->error, SNIB__HEARD);
+        snib__hold_wake_at(c, h, snib__after(now, snib__hold_backoff(c, h, SNIB__BACKOFF_MAX)));
 }
 
 void snib__release_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
@@ -98,7 +97,7 @@ void snib__release_call_over(struct snib__core *c, struct snib__call *call, snib
 {
         static const struct snib__fault late = {SNIB_EUNKNOWN, 0, "the engine did not answer in time"};
         struct snib__hold *h = call->hold;
-        bool doubt = h->release_in_doubt || h->outstanding || h->fault.code == 0;
+        bool doubt = h->release_in_doubt || h->outstanding || h->fault == 0;
 
-        snib__call_answer(c, call, doubt ? SNIB_EUNKNOWN : h->fault.code, doubt ? &late : &h->fault);
+        snib__call_answer(c, call, doubt ? SNIB_EUNKNOWN : h->fault, doubt ? &late : SNIB__HEARD);
 }

@@ -11,7 +11,6 @@
  */
 
 #include "core/internal.h"
-#include <string.h>
 
 /* Whether a refused one has a place in the engine's queue. A fair lock's order is a queue on every engine. */
 static bool queues(const struct snib__core *c, const struct snib__hold *h)
@@ -39,22 +38,9 @@ static void doubt(struct snib__hold *h)
         h->in_doubt = h->stray = true;
 }
 
-/* The write hold of the same owner lets a reader in, also one that began to wait before the owner had it. */
-static void look_for_own_writer(struct snib__core *c, struct snib__hold *h)
-{
-        const struct snib__hold *writer;
-
-        if (h->kind != SNIB_KIND_READ)
-                return;
-        writer = snib__core_find(c, h->name, h->owner, SNIB_KIND_WRITE);
-        if (writer && writer->state == SNIB__HELD)
-                h->under = writer->id;
-}
-
 static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         h->again = false;
-        look_for_own_writer(c, h);
         if (queues(c, h))
                 snib__list_each (it, &h->calls)
                         if (!snib__container(it, struct snib__call, link)->once)
@@ -73,14 +59,33 @@ void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, sni
                 ask(c, h, now);
 }
 
+static struct snib__call *first_call(const struct snib__hold *h)
+{
+        return snib__container(h->calls.next, struct snib__call, link);
+}
+
+/* Who waits silently hears what the one has heard who asks for it. False: nothing yet. */
+static bool overhear(struct snib__core *c, const struct snib__hold *h, struct snib__call *call)
+{
+        const struct snib__hold *speaker = snib__cohort_speaker(c, h);
+
+        if (speaker && !snib__list_empty(&speaker->calls) && first_call(speaker)->holder.status == SNIB__BUSY) {
+                call->holder = first_call(speaker)->holder;
+                call->holder.position = 0; /* not its own */
+        }
+        return speaker && speaker->fault == 0 && call->holder.status == SNIB__BUSY;
+}
+
 void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         h->silent = snib__cohort_covers(c, h);
         snib__tree_add(&c->by_wait, &h->by_wait);
-        if (h->silent)
+        if (h->silent) {
+                overhear(c, h, first_call(h));
                 snib__hold_set(c, h, SNIB__WAITING);
-        else
+        } else {
                 snib__wait_poke(c, h, false, now);
+        }
 }
 
 void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call, snib__ns now)
@@ -202,7 +207,7 @@ void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
         if (asking)
                 snib__hold_set(c, h, SNIB__CANCELLING);
         else if ((h->queued || may_have_taken(h)) && !SNIB__BUG(cancel_leaves_waiter) &&
-                 !(SNIB__BUG(cohort_identity_forgotten) && h->was_held))
+                 !(SNIB__BUG(cohort_identity_forgotten) && h->given_at))
                 snib__release_begin(c, h, now);
         else
                 snib__hold_finish(c, h);
@@ -229,9 +234,9 @@ static const struct snib__reply too_late = {.status = SNIB__FAILED,
 /* What an acquire that ends now for want of an engine is told: "certainly not executed" only if that is so. */
 static int blame_code(struct snib__hold *h)
 {
-        if (h->in_doubt && (h->fault.code == SNIB_EUNREACHABLE || h->fault.code == SNIB_ENOTREADY))
-                h->fault.code = SNIB_EUNKNOWN;
-        return h->fault.code;
+        if (h->in_doubt && (h->fault == SNIB_EUNREACHABLE || h->fault == SNIB_ENOTREADY))
+                h->fault = SNIB_EUNKNOWN;
+        return h->fault;
 }
 
 /* A connection that was cut while it was idle is noticed by the next request only. That must not be the answer to a
@@ -240,7 +245,7 @@ static bool try_again(struct snib__core *c, const struct snib__hold *h, struct s
 {
         snib__ns until = snib__after(h->sent_at, c->config.op_timeout); /* both together take no longer than one may */
 
-        if (c->downs > 1 || (h->fault.code != SNIB_EUNKNOWN && h->fault.code != SNIB_EUNREACHABLE))
+        if (c->downs > 1 || (h->fault != SNIB_EUNKNOWN && h->fault != SNIB_EUNREACHABLE))
                 return false;
         if (call->second)
                 return !c->link_up; /* not back yet: its timer runs */
@@ -261,8 +266,7 @@ static void answer_once(struct snib__core *c, struct snib__hold *h, int result, 
                 next = it->next;
                 if (!call->once || call->kind != SNIB__CALL_ACQUIRE || (result < 0 && try_again(c, h, call, now)))
                         continue;
-                call->holder = h->last;
-                snib__call_answer(c, call, result, result < 0 ? &h->fault : NULL);
+                snib__call_answer(c, call, result, result < 0 ? SNIB__HEARD : NULL);
         }
 }
 
@@ -273,10 +277,16 @@ void snib__wait_link_down(struct snib__core *c, struct snib__hold *h, snib__ns n
 
                 next = it->next;
                 if (call->second && c->downs > 1)
-                        snib__call_answer(c, call, blame_code(h), &h->fault);
+                        snib__call_answer(c, call, blame_code(h), SNIB__HEARD);
         }
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 snib__wait_leave(c, h, now);
+}
+
+static void hear_holder(struct snib__hold *h, const struct snib__reply *r)
+{
+        snib__list_each (it, &h->calls)
+                snib__container(it, struct snib__call, link)->holder = *r;
 }
 
 static void go_on_waiting(struct snib__core *c, struct snib__hold *h, snib__ns delay, snib__ns now)
@@ -306,9 +316,9 @@ static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, con
 
 static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        h->last = *r;
+        hear_holder(h, r);
         h->failures = 0;
-        h->fault.code = 0;
+        h->fault = 0;
         h->in_doubt = false;
         answer_once(c, h, 0, now);
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE)) {
@@ -324,8 +334,7 @@ static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__
 /* No answer, or one that may be another later. */
 static void not_now(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__fault_set(&h->fault, r);
-        h->failures++;
+        snib__hold_failed(h, r);
         h->again = false;
         if (r->error == SNIB_EUNKNOWN)
                 doubt(h);
@@ -335,23 +344,22 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 snib__wait_leave(c, h, now);
         else
-                go_on_waiting(c, h, snib__backoff(c, h->failures, SNIB__BACKOFF_MAX), now);
+                go_on_waiting(c, h, snib__hold_backoff(c, h, SNIB__BACKOFF_MAX), now);
 }
 
 static void refused(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__fault_set(&h->fault, r);
+        snib__hold_failed(h, r);
         if (h->attempt == 1)
                 h->queued &= h->in_doubt;
-        snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, &h->fault);
+        snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, SNIB__HEARD);
         snib__wait_leave(c, h, now);
 }
 
 /* What was waited for has come, and nothing is held by it. */
 static void momentary(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__list_each (it, &h->calls)
-                snib__container(it, struct snib__call, link)->holder = *r;
+        hear_holder(h, r);
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, 1, NULL);
         snib__wait_done(c, h, SNIB__GRANTED, now);
         snib__hold_finish(c, h);
@@ -390,34 +398,19 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         }
 }
 
-/* What was last said of who holds it; NULL: nothing yet. */
-static const struct snib__reply *last_said(struct snib__core *c, const struct snib__hold *h)
-{
-        if (h->silent)
-                h = snib__cohort_speaker(c, h);
-        return h && h->last.status == SNIB__BUSY && h->fault.code == 0 ? &h->last : NULL;
-}
-
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)
 {
         struct snib__hold *h = call->hold;
-        const struct snib__reply *said = last_said(c, h);
+        bool unheard = h->silent && !overhear(c, h, call);
 
-        /* The wait is over, but everyone gets one honest answer. */
-        if (h->silent && !said) {
-                call->once = true;
-                snib__wait_poke(c, h, false, now);
+        if (unheard || (h->state == SNIB__ASKING && h->attempt == 1)) {
+                call->once = true; /* the wait is over, but everyone gets one honest answer */
+                if (unheard)
+                        snib__wait_poke(c, h, false, now);
                 return;
         }
-        if (h->state == SNIB__ASKING && h->attempt == 1) {
-                call->once = true;
-                return;
-        }
-        call->holder = h->silent ? *said : h->last;
-        if (h->silent)
-                call->holder.position = 0; /* of the one who asks */
-        if (h->fault.code < 0)
-                snib__call_answer(c, call, blame_code(h), &h->fault);
+        if (h->fault < 0)
+                snib__call_answer(c, call, blame_code(h), SNIB__HEARD);
         else
                 snib__call_answer(c, call, 0, NULL);
         if (snib__calls_want(h, SNIB__CALL_ACQUIRE))

@@ -81,8 +81,8 @@ struct snib__op {
         bool enqueue; /* ACQUIRE that is refused: stand in the engine's queue, if it has one */
         struct snib__name name;
         struct snib__id id;
-        struct snib__who who;
-        int64_t lease_ms; /* PERMITS: 0: for ever */
+        const struct snib__who *who; /* who asks: one record for all requests of an engine; NULL: it is not said */
+        int64_t lease_ms;            /* PERMITS: 0: for ever */
         int64_t token; /* ACQUIRE: the token this hold has by the client's knowledge, 0 until it was granted. OBSERVE:
                           the state seen last */
         int64_t n;     /* how many: 1 for a lock; SET, RESIZE, ADD: the number */

@@ -46,7 +46,8 @@ struct snib__waiter snib__queue_wish(const struct snib__step *s)
 
         memset(&w, 0, sizeof(w));
         w.seat.id = op->id;
-        w.seat.who = op->who;
+        if (op->who)
+                w.seat.who = *op->who;
         w.seat.since_ms = s->now.wall_us / 1000;
         w.seat.expires_ms = snib__later(s->now.lease_ms, SNIB__WAITER_LEASE_MS);
         w.kind = op->kind;

@@ -113,7 +113,7 @@ static struct snib__question *ask_begin(struct snib_lock *object, const struct s
         q->ask.deadline = snib__after(now, length);
         q->ask.op.kind = object->kind;
         q->ask.op.name = (struct snib__name){q->name, object->name_length};
-        q->ask.op.who = c->who;
+        q->ask.op.who = &c->who;
         w->deadline = SNIB__NEVER; /* core's business */
         snib__about_set(&w->about, object->kind, q->ask.op.name);
         w->about.change = is_change(op->verb);

@@ -216,7 +216,8 @@ static void core_start(struct snib_client *c, int64_t timeout_ms)
         c->spin = (traits & SNIB__TRAIT_SOCKET) && snib__os_processors() > 1;
         struct snib__core_config config = {.queues = traits & SNIB__TRAIT_QUEUE,
                                            .watches = traits & SNIB__TRAIT_WATCH,
-                                           .op_timeout = timeout_ms * SNIB__MS};
+                                           .op_timeout = timeout_ms * SNIB__MS,
+                                           .who = &c->who};
 
         c->timeout = timeout_ms * SNIB__MS;
         if (snib__os_random(&config.seed, sizeof(config.seed)) < 0)

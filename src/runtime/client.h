@@ -27,6 +27,8 @@
 
 /* Longest owner key: "k:" and what the program gave. */
 #define SNIB__OWNER_KEY_MAX 208
+/* Name and owner key, each with a NUL. */
+#define SNIB__GRANT_TEXT_MAX (SNIB_NAME_MAX + 1 + SNIB__OWNER_KEY_MAX + 1)
 #define SNIB__ABOUT_MAX 64
 
 /* What a call was about, for the text of an error: handle and record may be in other use by then. */
@@ -117,20 +119,26 @@ struct snib_grant {
         struct snib__hold hold;
         struct snib_client *client;
         struct snib_grant *next_all;
-        struct snib__list pooled;
-        void *_Atomic text; /* name, NUL, asker's owner key, NUL; kept while pooled */
-        size_t room;        /* of `text` */
-        size_t asker_length;
-        int64_t token; /* for readers without the lock; written before the grant is handed out */
-        int loss_fd;   /* -1: none wanted yet */
+        union {
+                struct snib__list pooled;    /* while free */
+                struct snib__list followers; /* else: parts of multilocks that hold it */
+        };
+        void *_Atomic text;   /* name, NUL, asker's owner key, NUL; kept while pooled */
+        uint16_t room;        /* of `text` */
+        uint8_t asker_length; /* at most SNIB__OWNER_KEY_MAX */
+        bool due : 1;         /* the loss callback is queued, or was taken from the queue and has not begun */
+        bool in_callback : 1; /* the record is not to be used again before the callback returned */
+        bool freed : 1;       /* core is done with it */
+        int loss_fd;          /* -1: none wanted yet */
         snib_loss_callback *lost;
         void *lost_arg;
         struct snib__event event;
-        bool due;                    /* the loss callback is queued, or was taken from the queue and has not begun */
-        bool in_callback;            /* the record is not to be used again before the callback returned */
-        bool freed;                  /* core is done with it */
-        struct snib__list followers; /* parts of multilocks that hold it */
 };
+
+static inline struct snib_grant *snib__grant_of(struct snib__hold *h)
+{
+        return snib__container(h, struct snib_grant, hold);
+}
 
 /* The handle of every noun: a name, as what kind it is used, and how. The other public structs contain it. */
 struct snib_lock {

@@ -60,11 +60,8 @@ static void lost(struct snib_client *c, struct snib_grant *g)
 static void answered(struct snib_client *c, struct snib__call *call)
 {
         struct snib__wait *w = call->owner_data;
-        struct snib_grant *g = w->grant;
+        const struct snib_grant *g = w->grant;
 
-        /* Written once for a hold, before anybody has the grant: from then on it is read without the lock. */
-        if (call->kind == SNIB__CALL_ACQUIRE && call->result == 1 && !g->token)
-                g->token = g->hold.token;
         if (w->info && call->result >= 0)
                 snib__info_fill(c, g->hold.name, snib__grant_asker(g), &call->holder, w->info);
         snib__wait_finish(c, w);
@@ -95,7 +92,7 @@ void snib__effects_run(struct snib_client *c, snib__ns now)
         while (snib__core_next(&c->core, &e)) {
                 switch (e.kind) {
                 case SNIB__EFFECT_LOST:
-                        lost(c, e.hold->owner_data);
+                        lost(c, snib__grant_of(e.hold));
                         break;
                 case SNIB__EFFECT_ANSWER:
                         answered(c, e.call);
@@ -115,7 +112,7 @@ void snib__effects_run(struct snib_client *c, snib__ns now)
                                                 &(struct snib__topic){e.hold->name, e.hold->kind, e.hold->id}, now);
                         break;
                 case SNIB__EFFECT_FREE:
-                        freed(c, e.hold->owner_data);
+                        freed(c, snib__grant_of(e.hold));
                         break;
                 }
         }

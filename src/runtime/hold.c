@@ -67,9 +67,9 @@ static struct snib_grant *grant_make(struct snib_lock *lock, const struct snib__
 
         if (!g)
                 return NULL;
-        g->hold.n = want->n;
+        g->hold.n = (int32_t)want->n;
         g->hold.observe = want->observe;
-        g->hold.seen = want->seen;
+        g->hold.token = want->seen;
         return g;
 }
 
@@ -96,7 +96,7 @@ static int acquire_begin(struct snib_lock *lock, const struct snib__want *want, 
         r = h ? check_kind(lock, w, h, err) : check_upgrade(lock, owner, w, err);
         if (r < 0)
                 return r;
-        w->grant = h ? h->owner_data : grant_make(lock, want, owner);
+        w->grant = h ? snib__grant_of(h) : grant_make(lock, want, owner);
         if (!w->grant)
                 return snib__no_memory(err);
         snib__list_append(&lock->waits, &w->of_lock);
@@ -222,7 +222,7 @@ static struct snib_grant *find_mine(struct snib_lock *lock)
 
         snib__core_tick(&c->core, snib__os_now());
         h = owner.bytes ? snib__core_find(&c->core, name_of(lock), owner, lock->kind) : NULL;
-        return h && h->depth > 0 ? h->owner_data : NULL;
+        return h && h->depth > 0 ? snib__grant_of(h) : NULL;
 }
 
 int snib__release_mine(struct snib_lock *lock, struct snib_error *err)

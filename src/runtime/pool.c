@@ -7,6 +7,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/decimal.h"
 #include "runtime/client.h"
 #include <stdio.h>
@@ -61,16 +62,19 @@ static bool room_make(void *_Atomic *at, size_t *room, size_t need)
 
 static bool text_set(struct snib_grant *g, const struct snib_lock *lock, struct snib__name owner)
 {
-        size_t need = lock->name_length + owner.length + 2;
+        size_t need = lock->name_length + owner.length + 2, room = g->room;
         char *text;
 
-        if (!room_make(&g->text, &g->room, need))
+        _Static_assert(SNIB__GRANT_TEXT_MAX <= UINT16_MAX && SNIB__OWNER_KEY_MAX <= UINT8_MAX, "they fit the record");
+        snib__assert(need <= SNIB__GRANT_TEXT_MAX);
+        if (!room_make(&g->text, &room, need))
                 return false;
+        g->room = (uint16_t)room;
         text = g->text;
         memcpy(text, lock->name, lock->name_length + 1);
         memcpy(text + lock->name_length + 1, owner.bytes, owner.length);
         text[need - 1] = 0;
-        g->asker_length = owner.length;
+        g->asker_length = (uint8_t)owner.length;
         return true;
 }
 
@@ -97,13 +101,11 @@ static void hold_fill(struct snib_grant *g, const struct snib_lock *lock, bool a
         if (!anonymous)
                 h->owner = snib__grant_asker(g);
         snib__id_fresh(c, &h->id);
-        h->who = c->who;
         h->kind = lock->kind;
         h->reentrant = lock->reentrant;
         h->keep = !lock->fixed;
         h->lease = lock->lease;
         h->max_hold = lock->max_hold;
-        h->owner_data = g;
 }
 
 struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock *lock, struct snib__name owner,
@@ -118,7 +120,6 @@ struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock
                 return NULL;
         }
         hold_fill(g, lock, anonymous);
-        g->token = 0;
         snib__list_init(&g->followers);
         g->lost = NULL;
         g->freed = false;

@@ -196,7 +196,7 @@ static void an_observer_is_told_what_changed(void **state)
         hold_init(&h, "u:1");
         h.kind = SNIB_KIND_ELECTION;
         h.observe = true;
-        h.seen = 7;
+        h.token = 7;
         snib__core_begin(&r.core, &h, &call, r.now);
         expect(&r, "observe#1; ");
         assert_int_equal(r.op.token, 7);
@@ -495,7 +495,6 @@ static void the_two_sides_of_an_owner_are_two_holds(void **state)
         assert_null(snib__core_find(&r.core, stock, me, SNIB_KIND_READ));
         hold_init(&rd, "u:2");
         rd.kind = SNIB_KIND_READ;
-        rd.under = w.id;
         snib__core_begin(&r.core, &rd, &call[1], r.now);
         expect(&r, "acquire#1; answer 1; acquire#1; ");
         assert_string_equal(r.op.under.text, "u:1");

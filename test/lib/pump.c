@@ -243,5 +243,5 @@ struct snib__reply pump_do(struct pump *p, const struct snib__op *op)
 struct snib__op pump_op(struct pump *p, enum snib__verb verb, const char *name, struct snib__id id, int64_t lease_ms)
 {
         return (struct snib__op){
-            .verb = verb, .name = {name, strlen(name)}, .id = id, .who = p->who, .lease_ms = lease_ms};
+            .verb = verb, .name = {name, strlen(name)}, .id = id, .who = &p->who, .lease_ms = lease_ms};
 }

@@ -134,8 +134,6 @@ static void identify(struct sim *w, struct sim_client *c, struct sim_owner *o, s
         h->hold.name = sim_name_of(w, o->name);
         h->hold.owner = (struct snib__name){h->owner_key, anonymous ? 0 : strlen(h->owner_key)};
         snprintf(h->hold.id.text, sizeof(h->hold.id.text), "%s:%d", c->uuid, h->log->number);
-        snprintf(h->hold.who.host, sizeof(h->hold.who.host), "host%d", c->index);
-        h->hold.who.pid = c->index;
         for (int i = 0; h->hold.kind == SNIB_KIND_PERMITS && i < h->log->n; i++)
                 snib__permit_id(&h->hold.id, i, h->log->permit[i]);
 }
@@ -149,7 +147,7 @@ static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim
                 return NULL;
         h->hold.kind = kind;
         h->hold.observe = observe;
-        h->hold.seen = observe ? o->seen : 0;
+        h->hold.token = observe ? o->seen : 0;
         h->hold.n = 1;
         if (kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_PERMITS)
                 h->hold.n = w->options.scripted ? most : 1 + (int)sim_draw(w, (uint64_t)most);
@@ -166,16 +164,10 @@ static struct snib__hold *find(struct sim *w, struct sim_client *c, const struct
         return snib__core_find(&c->core, sim_name_of(w, o->name), (struct snib__name){key, strlen(key)}, kind);
 }
 
-/* The write hold of the same owner lets a reader in; what a reader holds keeps its owner from writing. */
-static bool mind_other_side(struct sim *w, struct sim_client *c, const struct sim_owner *o, int kind,
-                            struct snib__id *ret_under)
+/* What a reader holds keeps its owner from writing. */
+static bool may_begin(struct sim *w, struct sim_client *c, const struct sim_owner *o, int kind)
 {
-        struct snib__hold *writer = find(w, c, o, SNIB_KIND_WRITE);
-
-        memset(ret_under, 0, sizeof(*ret_under));
-        if (kind == SNIB_KIND_READ && writer && writer->state == SNIB__HELD)
-                *ret_under = writer->id;
-        return kind != SNIB_KIND_WRITE || writer || !find(w, c, o, SNIB_KIND_READ);
+        return kind != SNIB_KIND_WRITE || find(w, c, o, SNIB_KIND_WRITE) || !find(w, c, o, SNIB_KIND_READ);
 }
 
 static void start(struct sim *w, struct sim_client *c, struct sim_owner *o, struct sim_hold *h, bool known)
@@ -202,7 +194,6 @@ void sim_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int s
 {
         struct snib__hold *known;
         struct sim_hold *h = NULL;
-        struct snib__id under;
         int kind = kind_of(w, o, side);
 
         snib__core_tick(&c->core, sim_local(w, c)); /* what is found must not end on the way in */
@@ -210,8 +201,8 @@ void sim_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int s
         known = observe || kind >= SNIB_KIND_SEMAPHORE ? NULL : find(w, c, o, kind);
         if (known)
                 h = snib__container(known, struct sim_hold, hold);
-        else if (mind_other_side(w, c, o, kind, &under) && (h = new_hold(w, c, o, kind, observe)))
-                h->hold.under = under;
+        else if (may_begin(w, c, o, kind))
+                h = new_hold(w, c, o, kind, observe);
         if (!h) {
                 sim_act_in(w, o, w->options.think);
                 return;

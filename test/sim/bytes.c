@@ -403,8 +403,7 @@ static void bytes_open(struct sim *w, struct sim_client *c)
 
         s->dialer[c->index] = (struct dialer){w, c};
         memcpy(config.uuid, c->uuid, sizeof(config.uuid));
-        snprintf(config.who.host, sizeof(config.who.host), "host%d", c->index);
-        config.who.pid = c->index;
+        config.who = c->who;
         config.seed = snib__prng_next(&w->prng);
         config.url = &url;
         if (snib__url_parse("redis://server", &url, &err) < 0 ||

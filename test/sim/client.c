@@ -334,7 +334,7 @@ static void draw_uuid(struct sim *w, char ret[37])
 
 void sim_client_start(struct sim *w, struct sim_client *c)
 {
-        struct snib__core_config config = {.op_timeout = w->options.op_timeout};
+        struct snib__core_config config = {.op_timeout = w->options.op_timeout, .who = &c->who};
         int index = c->index;
         uint32_t incarnation = c->incarnation + 1;
         int forces = c->forces, resets = c->resets, deletes = c->deletes; /* of a crashed one they may still arrive */
@@ -359,6 +359,8 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         c->running_at = w->now;
         c->poked = SNIB__NEVER;
         draw_uuid(w, c->uuid);
+        snprintf(c->who.host, sizeof(c->who.host), "host%d", index);
+        c->who.pid = index;
         sim_trace(w, index, "start", incarnation, "%s, clock %+lld ppm", c->uuid, (long long)c->ppm);
         w->store->open(w, c);
         config.queues = c->ops->traits & SNIB__TRAIT_QUEUE;

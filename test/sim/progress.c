@@ -85,7 +85,7 @@ static bool is_open(const struct sim *w, const struct sim_truth *t, const struct
         const struct sim_log *log = h->log;
 
         if (log->observer)
-                return state(w, t, log->kind) != h->hold.seen;
+                return state(w, t, log->kind) != h->hold.token;
         if (log->kind == SNIB_KIND_LATCH)
                 return !t->exists;
         if (sits(w, t, log))

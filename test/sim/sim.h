@@ -190,6 +190,7 @@ struct sim_client {
         snib__ns offset;
         int64_t ppm;
         char uuid[37];
+        struct snib__who who;
         struct snib__core core;
         const struct snib__engine_ops *ops;
         struct snib__engine *engine;

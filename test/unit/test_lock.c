@@ -51,8 +51,8 @@ static struct snib__id id_of(int n)
 
 static enum snib__status apply(struct fixture *f, enum snib__verb verb, int n, int64_t lease_ms)
 {
-        struct snib__op op = {
-            .verb = verb, .id = id_of(n), .lease_ms = lease_ms, .enqueue = true, .who = {.host = "h", .pid = n}};
+        const struct snib__who who = {.host = "h", .pid = n};
+        struct snib__op op = {.verb = verb, .id = id_of(n), .lease_ms = lease_ms, .enqueue = true, .who = &who};
 
         snib__record_apply(&f->record, &op, f->now, &f->reply, &f->change);
         if (f->record.queued < 100) /* it is quadratic */
