@@ -475,21 +475,38 @@ void snib__core_granted(struct snib__core *c, struct snib__name name, const stru
         }
 }
 
-void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+struct snib__hold *snib__core_held(struct snib__core *c, struct snib__name name, const struct snib__id *id)
 {
         struct snib__hold key = {.name = name, .owner = {"", 0}};
 
-        snib__core_tick(c, now);
         for (struct snib__tree_node *n = snib__tree_seek(&c->by_owner, &key.by_owner); n; n = snib__tree_next(n)) {
                 struct snib__hold *h = (struct snib__hold *)owner_hold(n);
 
                 if (compare_names(h->name, name) != 0)
-                        return;
-                if (snib__id_equal(&h->id, id)) {
-                        snib__held_check(c, h, now);
-                        return;
-                }
+                        return NULL;
+                if (snib__id_equal(&h->id, id))
+                        return h->state == SNIB__HELD ? h : NULL;
         }
+        return NULL;
+}
+
+int64_t snib__core_silent(struct snib__core *c, struct snib__name name)
+{
+        int64_t n = 0;
+
+        for (struct snib__hold *h = snib__wait_first(c, name); h; h = snib__wait_next(h))
+                n += h->silent;
+        return n;
+}
+
+void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+{
+        struct snib__hold *h;
+
+        snib__core_tick(c, now);
+        h = snib__core_held(c, name, id);
+        if (h)
+                snib__held_check(c, h, now);
 }
 
 /* The link is back: what was tried in vain is tried again at once, what is held is checked, who waits may have missed a

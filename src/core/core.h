@@ -225,6 +225,12 @@ void snib__core_init(struct snib__core *c, const struct snib__core_config *confi
  * sides of a read-write lock are two holds; otherwise the kind does not matter. */
 struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner, int kind);
 
+/* What this client holds of the name under that id, or NULL: whose the hold is that the engine tells of. */
+struct snib__hold *snib__core_held(struct snib__core *c, struct snib__name name, const struct snib__id *id);
+
+/* How many wait for the name whom the engine does not know, because another of this client asks for them. */
+int64_t snib__core_silent(struct snib__core *c, struct snib__name name);
+
 /* Starts an acquire with a fresh hold (IDLE, first part filled, the rest zero). The call's kind is ACQUIRE. */
 void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now);
 

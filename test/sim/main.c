@@ -91,7 +91,7 @@ static const struct {
     {"doubt_told_as_failure", "S8 S9 S11", SIM_SEMAPHORE, -1},
     {"cohort_token_not_new", "S1", SIM_PLAIN, -1},
     {"cohort_unbounded", "L6", SIM_PLAIN, -1},
-    {"cohort_after_loss", "S2", SIM_PLAIN, -1},
+    {"cohort_after_loss", "S2 L6", SIM_PLAIN, -1},
     {"cohort_identity_forgotten", "S4", SIM_PLAIN, -1},
     {"cohort_silence", "L1 L2 L5", SIM_PLAIN, -1},
     {"cohort_lease_begun_anew", "S2", SIM_PLAIN, -1},
