@@ -84,7 +84,7 @@ struct sim_options {
         int max_hold_share, fixed_share, try_share, timed_share, once_only_share;
         int cancel_share, reenter_share, renew_share, query_share, force_share, plain_share;
         int read_share, observe_share, admin_share, delete_share;
-        int burst_share; /* pauses and holds that are over at once */
+        int burst_share; /* of plain locks: pauses and holds that are over at once */
         snib__ns cuts, half_opens, pauses, crashes, closes, restarts, losses, steps;
         snib__ns pause_max;
         int split_share; /* pieces of a byte stream that are cut small */
