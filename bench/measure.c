@@ -139,10 +139,11 @@ static void collect(struct worker *workers, int threads, uint32_t *samples, int6
                 kept += workers[i].kept;
                 pairs += workers[i].pairs;
         }
-        if (kept == 0)
-                bench_die("no pair ended in %lld ms", (long long)run_ms);
         qsort(samples, kept, sizeof(*samples), by_value);
         ret[BENCH_RATE] = (double)pairs * 1000 / (double)run_ms;
+        ret[BENCH_P50] = ret[BENCH_P99] = ret[BENCH_LONGEST] = NAN;
+        if (kept == 0)
+                return; /* others have the machine */
         ret[BENCH_P50] = samples[kept / 2] / 1e3;
         ret[BENCH_P99] = samples[kept - 1 - kept / 100] / 1e3;
         ret[BENCH_LONGEST] = samples[kept - 1] / 1e3;
@@ -299,7 +300,7 @@ static void tell(const char *name, double (*own)[BENCH_ROUNDS_MAX], double (*bas
         printf("%8d  %-29s %10.0f %4.0f %7.2f %9.1f %7.2f %9.1f %8.1f", threads, name, middle[BENCH_RATE],
                spread(own[BENCH_RATE], rounds), ratio(own[BENCH_RATE], base[BENCH_RATE], rounds), middle[BENCH_P50],
                ratio(own[BENCH_P50], base[BENCH_P50], rounds), middle[BENCH_P99], middle[BENCH_CPU]);
-        if (isfinite(middle[BENCH_VOLUNTARY]))
+        if (isfinite(middle[BENCH_VOLUNTARY] + middle[BENCH_INVOLUNTARY]))
                 printf(" %7.2f", middle[BENCH_VOLUNTARY] + middle[BENCH_INVOLUNTARY]);
         printf("\n");
         fflush(stdout);

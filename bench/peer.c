@@ -5,7 +5,7 @@
  * libraries, in folders of bench/peers/, and forks of this program. They are given the URL of the server.
  *
  *     (at its beginning)                   ready WHAT IT IS
- *     run MODE THREADS WARM_MS RUN_MS      done PAIRS P50 P99 LONGEST CPU VOLUNTARY INVOLUNTARY
+ *     run MODE THREADS WARM_MS RUN_MS      done PAIRS P50 P99 LONGEST ALL CPU VOLUNTARY INVOLUNTARY
  *     wait NAME                            granted INSTANT, once it has the lock
  *     release                              released INSTANT, when it began to give back what it waited for
  *     end                                  ends
@@ -13,7 +13,8 @@
  * All times are ns, an instant is one of CLOCK_MONOTONIC. MODE: `distinct`, every thread a name of its own; `same`, all
  * threads one name, through one client; `clients`, the same, but each thread with a client of its own. P50, P99 and
  * LONGEST are those of a pair, and where there is one name of the acquire alone. Counted is what ends after the warm-up
- * and before the end of the run; so are CPU and context switches, which are -1 where the language cannot tell.
+ * and before the end of the run. ALL pairs were made from the first to the last, and CPU time and context switches are
+ * those of all of them; -1 where the language cannot tell.
  *
  * Not a way to trust a peer: one that fails ends the program, and says so. Main thread only.
  */
@@ -150,19 +151,19 @@ void bench_peer_end(struct bench_peer *p)
 
 void bench_peer_run(struct bench_peer *p, const char *mode, int threads, int64_t warm_ms, int64_t run_ms, double *ret)
 {
-        double pairs, cpu, voluntary, involuntary;
+        double pairs, all, cpu, voluntary, involuntary;
 
         bench_peer_tell(p, "run %s %d %lld %lld", mode, threads, (long long)warm_ms, (long long)run_ms);
-        if (sscanf(bench_peer_hear(p, "done"), "%lf %lf %lf %lf %lf %lf %lf", &pairs, &ret[BENCH_P50], &ret[BENCH_P99],
-                   &ret[BENCH_LONGEST], &cpu, &voluntary, &involuntary) != 7 ||
-            pairs < 1)
+        if (sscanf(bench_peer_hear(p, "done"), "%lf %lf %lf %lf %lf %lf %lf %lf", &pairs, &ret[BENCH_P50],
+                   &ret[BENCH_P99], &ret[BENCH_LONGEST], &all, &cpu, &voluntary, &involuntary) != 8)
                 bench_die("%s: %s", p->name, p->line);
         ret[BENCH_RATE] = pairs * 1000 / (double)run_ms;
         for (int i = BENCH_P50; i <= BENCH_LONGEST; i++)
                 ret[i] /= 1e3;
-        ret[BENCH_CPU] = cpu < 0 ? NAN : cpu / 1e3 / pairs;
-        ret[BENCH_VOLUNTARY] = voluntary < 0 ? NAN : voluntary / pairs;
-        ret[BENCH_INVOLUNTARY] = involuntary < 0 ? NAN : involuntary / pairs;
+        /* Not a number if there was not one pair. */
+        ret[BENCH_CPU] = cpu < 0 ? NAN : cpu / 1e3 / all;
+        ret[BENCH_VOLUNTARY] = voluntary < 0 ? NAN : voluntary / all;
+        ret[BENCH_INVOLUNTARY] = involuntary < 0 ? NAN : involuntary / all;
 }
 
 /* --- those of bench/peers/

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do the tables of the documents say what was measured, and is it seen when they do not? Prints TAP.
+
+    figures.py SOURCE_DIRECTORY LIBRARY.so
+"""
+
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SIZES = (1, 32, 128)
+
+
+def readme_pairs(root):
+    """{(size, system): pairs/s} as the README says; no entry where it says nothing."""
+    section = re.search(r'<!-- generated: bench -->\n(.*?)<!-- end -->', (root / 'README.md').read_text(), re.DOTALL).group(1)
+    table = re.search(r'^\| Redis, .*\n\|[-:|]*\n((?:\|.*\n)+)', section, re.MULTILINE).group(1)
+    said = {}
+    for row in table.splitlines():
+        system, one, _, _, many, more = (c.strip() for c in row.strip('|').split('|'))
+        said |= {(size, system): float(text.split()[0].replace(',', '')) for size, text in zip(SIZES, (one, many, more)) if text != '-'}
+    return said
+
+
+def complaints_of_readme(root):
+    rows = json.loads((root / 'bench/results/bench.json').read_text())['rows']
+    rows = [r for r in rows if r['scenario'] == 'redis' and r['size'] in SIZES and None not in r['pairs_per_s']]
+    alone = {r['system'] for r in rows if r['size'] == 1}
+    wanted = {(r['size'], r['system']): statistics.median(r['pairs_per_s']) for r in rows if r['system'] in alone}
+    said = readme_pairs(root)
+    if not wanted or said.keys() != wanted.keys():
+        return f'what only one of both has: {sorted(map(str, said.keys() ^ wanted.keys()))}'
+    wrong = [str(where) for where, rate in said.items() if abs(rate - wanted[where]) > 0.01 * wanted[where]]
+    return f'other than measured: {wrong}' if wrong else None
+
+
+def copy(source, directory):
+    root = Path(directory)
+    for name in ('README.md', 'doc/manual.md', 'doc/design/bench.md', 'tools/gen-docs', 'bench/report.py', 'bench/results/bench.json'):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / name, root / name)
+    shutil.copytree(source / 'include', root / 'include')
+    return root
+
+
+def change_a_figure(root):
+    path = root / 'bench/results/bench.json'
+    data = json.loads(path.read_text())
+    row = next(r for r in data['rows'] if (r['scenario'], r['size']) == ('redis', 1))
+    row['pairs_per_s'] = [2 * rate for rate in row['pairs_per_s']]
+    path.write_text(json.dumps(data))
+
+
+def complaints_of_check(source, library):
+    def stale():
+        return subprocess.run([sys.executable, str(root / 'tools/gen-docs'), '--check', library], stdout=subprocess.PIPE, text=True, check=False).stdout
+
+    with tempfile.TemporaryDirectory() as directory:
+        root = copy(source, directory)
+        before = stale()
+        change_a_figure(root)
+        after = stale()
+    if before:
+        return f'the copy is refused: {before}'
+    return None if 'README.md' in after else f'not seen: {after}'
+
+
+def main():
+    source, library = Path(sys.argv[1]), sys.argv[2]
+    cases = [('the README says what was measured', complaints_of_readme(source)),
+             ('gen-docs --check sees a figure that was measured otherwise', complaints_of_check(source, library))]
+    for number, (name, complaint) in enumerate(cases, 1):
+        print(f'{"not ok" if complaint else "ok"} {number} - {name}')
+        for line in (complaint or '').splitlines():
+            print(f'# {line}')
+    print(f'1..{len(cases)}')
+    return 1 if any(c for _, c in cases) else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
