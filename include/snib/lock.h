@@ -72,8 +72,8 @@ SNIB_API const char *snib_lock_name(const snib_lock *lock);
 
 /* What is known about a lock. Unknown texts are empty, unknown numbers -1.
  *
- * Of the threads of a client that wait for a plain or a fenced lock one asks the engine, and a hold may pass from one to
- * the next without its knowing, each time with a new token (doc/design/core.md). So of the threads of another client
+ * Of the threads of a client that wait for a plain or a fenced lock one asks the engine, and a hold may pass from one
+ * to the next without its knowing, each time with a new token (doc/design/core.md). So of the threads of another client
  * that wait one is counted; `since_ms` is when the engine gave the client the lock; and the token that another
  * client's thread really has may be up to 15 higher than what is said here, or on Redis up to 15 lower, for it counts
  * there. */

@@ -23,7 +23,8 @@
  * one is undone by a release with its id.
  *
  * Of the waiters of one client for one lock only one asks the engine, and a hold passes from one to the next without
- * the engine (cohort.c): the record that holds it becomes another, the id, which is all that the engine knows, does not.
+ * the engine (cohort.c): the record that holds it becomes another, the id, which is all that the engine knows, does
+ * not.
  *
  * Rules that hold everywhere:
  * - The deadline of a hold is the instant before the answered request was sent + lease - margin; it only ever grows, by
@@ -127,10 +128,10 @@ struct snib__hold {
         enum snib__hold_state state : 8;
         enum snib__verb verb : 8; /* of the latest request */
         uint8_t loss;             /* enum snib_loss */
-        uint8_t passed;           /* how often it went from one to another since: `token` is as much above the engine's */
-        bool outstanding : 1;     /* the latest request has no answer yet */
-        bool submit : 1;          /* it is still to be pulled as an effect */
-        bool lost_pending : 1;    /* LOST is still to be pulled */
+        uint8_t passed;        /* how often it went from one to another since: `token` is as much above the engine's */
+        bool outstanding : 1;  /* the latest request has no answer yet */
+        bool submit : 1;       /* it is still to be pulled as an effect */
+        bool lost_pending : 1; /* LOST is still to be pulled */
         bool watched : 1, watch_pending : 1, unwatch_pending : 1;
         bool silent : 1;           /* WAITING: another of this client asks for it, too */
         bool queued : 1;           /* may stand in the engine's queue */

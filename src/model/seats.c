@@ -155,8 +155,8 @@ void snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool cl
                 r->value -= n;
         } else if (!SNIB__BUG(token_not_raised) || r->token == 0) {
                 token = snib__token_next(r->token, s->now.wall_us);
-                r->token = SNIB__BUG(cohort_tokens_not_reserved) ? token
-                                                                 : snib__later(token, snib__kind_tokens(w->kind) - 1);
+                r->token =
+                    SNIB__BUG(cohort_tokens_not_reserved) ? token : snib__later(token, snib__kind_tokens(w->kind) - 1);
         }
         if (SNIB__BUG(permits_partly_granted) && seats > r->value - (int64_t)r->held && w->kind == SNIB_KIND_PERMITS)
                 seats = r->value - (int64_t)r->held;

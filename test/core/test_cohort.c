@@ -332,8 +332,8 @@ static void a_late_answer_is_nobodys(void **state)
         refuse(&s.r, SNIB_EUNKNOWN); /* its fate is unknown, and another attempt follows */
         give_back(&s, 0);
         expect(&s.r, "answer 1; answer 1; free; ");
-        assert_false(snib__core_reply_hold(&s.r.core, &s.h[1], cookie, 2,
-                                           &(struct snib__reply){.status = SNIB__BUSY}, s.r.now));
+        assert_false(
+            snib__core_reply_hold(&s.r.core, &s.h[1], cookie, 2, &(struct snib__reply){.status = SNIB__BUSY}, s.r.now));
         assert_true(s.h[2].in_doubt && s.h[2].stray); /* the doubt is about the id */
         assert_false(s.h[1].in_doubt || s.h[0].in_doubt);
 }

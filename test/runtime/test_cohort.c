@@ -2,8 +2,8 @@
 
 /*
  * Threads of one process that want one lock, beside those of another client and through everything that can end a wait
- * or a hold: time-outs, cancels, re-entries, force, a kill. What they do is counted under the lock, with its tokens: two
- * at once, a token that is not new, somebody who is never served. On every engine there is; no time is asserted.
+ * or a hold: time-outs, cancels, re-entries, force, a kill. What they do is counted under the lock, with its tokens:
+ * two at once, a token that is not new, somebody who is never served. On every engine there is; no time is asserted.
  */
 
 #include "lib/proc.h"

@@ -137,7 +137,8 @@ static void a_crowd_holds_one_subscription_and_one_asks_for_all(void **state)
         print_message("# %d threads: %lld scripts, %lld of them polls\n", CROWD, (long long)run, (long long)polled - 1);
         assert_int_equal(atomic_load(&c.failed), 0);
         assert_int_equal(c.served, CROWD);
-        /* For each hold that the server gave: its acquire, its release, and the question of the next who asks for all. */
+        /* For each hold that the server gave: its acquire, its release, and the question of the next who asks for all.
+         */
         assert_true(run - polled <= 3 * (CROWD + 1));
         assert_true(eventually(subscriptions() == 0, 10000));
         snib_lock_free(c.lock);

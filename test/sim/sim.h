@@ -200,8 +200,8 @@ struct sim_client {
         struct sim_hold holds[SIM_HOLDS];
         int watches[SIM_NAMES];
         snib__ns watching_at[SIM_NAMES]; /* since when one of its watches is in effect */
-        int forces;          /* requests sent that end the holds of others, by earlier incarnations too */
-        int resets, deletes; /* the same of those that set a number whatever it was, and that delete */
+        int forces;                      /* requests sent that end the holds of others, by earlier incarnations too */
+        int resets, deletes;             /* the same of those that set a number whatever it was, and that delete */
         /* since when, in world time; SNIB__NEVER: not */
         snib__ns linked_at, running_at;
 };
