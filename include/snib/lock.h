@@ -82,7 +82,7 @@ struct snib_lock_info {
         int held;                   /* 1 if anybody holds it */
         int mine;                   /* 1 if the asking owner holds it through this client */
         int depth;                  /* its re-entries, 0 if not mine */
-        int64_t token;              /* of the present hold; see below */
+        int64_t token;              /* of the present hold; see above */
         int64_t lease_left_ms;      /* by the engine's clock */
         int64_t since_ms;           /* wall clock, milliseconds since 1970, of the acquire */
         int64_t pid;                /* of the holder */

@@ -20,16 +20,16 @@
  *
  * - Where it counts (the model, Redis for fenced locks) it gives out blocks: the counter is past this one.
  * - A plain lock's token on Redis is the server's time in us, T. Whoever gets it later is let in after our release,
- * which was sent after the hand-over, which was made at least k + 2 us after the answer to the acquire had come, by our
- *   clock. Clocks differ by less than 1 in 500, and k < 16, so more than k + 1 us passed at the server, and its time,
- *   which is cut to us, shows at least T + k + 1. After a loss nobody waits for a release; but then the lease has
- * passed, or whoever ended the hold is told of it, and a token that is overtaken is refused by whatever checks tokens.
+ *   which was sent after the hand-over, which was made at least k + 2 us after the answer to the acquire had come, by
+ *   our clock. Clocks differ by less than 1 in 500 and k < 16, so more than k + 1.9 us passed at the server, and its
+ *   time, which is cut to us, shows at least T + k + 1. Who gets it without our release, after a loss, gets it a lease
+ *   later, or by force: then two may believe in their holds anyhow, and whatever checks tokens refuses one of them.
  *
- * The lease. It counts from the request that the engine answered, for all of the cohort. Handed over is only what is
+ * The lease counts from the request that the engine answered, for all of the cohort. Handed over is only what is
  * younger than SNIB__COHORT_TIME and an eighth of its lease, so nobody gets much less than he asked for.
  *
- * The turn of others. A cohort ends after so many holds or so long a time, whichever comes first. It ends with a
- * release, which wakes whoever waits elsewhere, and nothing of ours travels with it.
+ * The turn of others comes after so many holds or so long a time, whichever is first: with a release, which wakes
+ * whoever waits elsewhere, and nothing of ours travels with it.
  */
 
 #include "core/internal.h"

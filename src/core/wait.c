@@ -94,9 +94,9 @@ void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct 
                 return;
         if (h->state == SNIB__WAITING)
                 snib__wait_poke(c, h, false, now); /* the newcomer deserves an honest try */
+        /* The question under way may ask for no place in the queue, and this one has to wait. */
         else if (queues(c, h) && !call->once && !h->queued)
-                h->again =
-                    true; /* the question under way may ask for no place in the queue, and this one has to wait */
+                h->again = true;
 }
 
 /* The server may have forgotten by now whether it executed the request: asking again could take twice. */

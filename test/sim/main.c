@@ -92,7 +92,7 @@ static const struct {
     {"cohort_token_not_new", "S1", SIM_PLAIN, -1},
     {"cohort_unbounded", "L6", SIM_PLAIN, -1},
     {"cohort_after_loss", "S2 L6", SIM_PLAIN, -1},
-    {"cohort_identity_forgotten", "S4", SIM_PLAIN, -1},
+    {"cohort_identity_forgotten", "S4", SIM_PLAIN, SIM_QUEUE},
     {"cohort_silence", "L1 L2 L5", SIM_PLAIN, -1},
     {"cohort_lease_begun_anew", "S2", SIM_PLAIN, -1},
     {"cohort_tokens_not_reserved", "S1", SIM_PLAIN, -1},
