@@ -150,6 +150,7 @@ void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_se
 /* redis.c: scripts of snib on a blocking hiredis connection, for others than the contenders there. */
 struct redisContext;
 void *bench_redis_connect(const char *url); /* a redisContext; every script is loaded */
+void bench_redis_disconnect(void *context);
 bool bench_redis_ask(struct redisContext *c, int script, const char *key, const char *id, const char *last,
                      const char *more);
 
@@ -160,7 +161,8 @@ double bench_redis_bare_rate(enum bench_noun noun, const char *url, int64_t run_
 /* red.c: starts servers of its own. */
 void bench_red(const struct bench_plan *plan);
 
-/* wake.c */
+/* async.c, wake.c */
+void bench_async(const struct bench_plan *plan, const char *url);
 void bench_wake(const struct bench_plan *plan, const char *url);
 
 /* The text and the SHA-1 come from snib's own table of scripts; what they do is in src/engine/redis/scripts/. */

@@ -148,6 +148,11 @@ static void compare_redis(const struct bed *bed)
                 compare_redis_at(bed, threads);
 }
 
+static void compare_async(const struct bed *bed)
+{
+        bench_async(&bed->plan, bed->redis_url);
+}
+
 static void compare_local(const struct bed *bed)
 {
         static const struct bench_contender *const contenders[] = {&bench_sqlite, &bench_snib, &bench_flock};
@@ -223,10 +228,15 @@ static const struct {
         const char *name;
         void (*make)(const struct bed *bed);
         bool on_redis; /* and on nothing else */
-} tables[] = {{"redis", compare_redis, true},      {"local", compare_local, false},
-              {"red", compare_red, true},          {"allocations", count_all_allocations, false},
-              {"objects", compare_objects, false}, {"crowds", compare_crowds, false},
-              {"wake", compare_wakes, true},       {"names", compare_names, false}};
+} tables[] = {{"redis", compare_redis, true},
+              {"async", compare_async, true},
+              {"local", compare_local, false},
+              {"red", compare_red, true},
+              {"allocations", count_all_allocations, false},
+              {"objects", compare_objects, false},
+              {"crowds", compare_crowds, false},
+              {"wake", compare_wakes, true},
+              {"names", compare_names, false}};
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 

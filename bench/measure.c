@@ -52,7 +52,7 @@ static const char *const names[BENCH_FIGURES] = {[BENCH_RATE] = "pairs_per_s",
                                                  [BENCH_INVOLUNTARY] = "involuntary_switches"};
 
 static const char *scenario;
-static pid_t server_pid;
+static pid_t server_pid;  /* 0: nobody but this thread */
 static cpu_set_t allowed; /* while a core is shared: what was allowed before */
 
 void bench_die(const char *format, ...)
@@ -169,30 +169,45 @@ void bench_server_is(pid_t server)
         server_pid = server;
 }
 
-static void allow(const cpu_set_t *set)
+static void put(pid_t who, const cpu_set_t *where)
 {
-        if (sched_setaffinity(0, sizeof(*set), set) < 0 ||
-            (server_pid && sched_setaffinity(server_pid, sizeof(*set), set) < 0))
+        if (sched_setaffinity(who, sizeof(*where), where) < 0)
                 bench_die("sched_setaffinity: %s", strerror(errno));
+}
+
+/* The n-th that is allowed, or the last. */
+static cpu_set_t processor(int n)
+{
+        cpu_set_t one;
+        int found = 0;
+
+        CPU_ZERO(&one);
+        for (int i = 0; i < CPU_SETSIZE && n >= 0; i++)
+                if (CPU_ISSET(i, &allowed)) {
+                        found = i;
+                        n--;
+                }
+        CPU_SET(found, &one);
+        return one;
 }
 
 void bench_share_a_core(void)
 {
-        cpu_set_t one;
-        int first = 0;
-
         if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
                 bench_die("sched_getaffinity: %s", strerror(errno));
-        while (!CPU_ISSET(first, &allowed))
-                first++;
-        CPU_ZERO(&one);
-        CPU_SET(first, &one);
-        allow(&one);
+        cpu_set_t first = processor(0);
+        put(0, &first);
+        put(server_pid, &first);
 }
 
+/* The scheduler might leave them where they are together: what comes next begins apart, as what came before. */
 void bench_spread_again(void)
 {
-        allow(&allowed);
+        cpu_set_t second = processor(1);
+
+        put(server_pid, &second);
+        put(0, &allowed);
+        put(server_pid, &allowed);
 }
 
 static void run_workers(struct run *r, const struct bench_plan *plan, struct worker *workers, uint32_t *samples,

@@ -57,9 +57,9 @@ void *bench_redis_connect(const char *where)
         return c;
 }
 
-static void close_shared(void *shared)
+void bench_redis_disconnect(void *context)
 {
-        redisFree(shared);
+        redisFree(context);
 }
 
 /* --- a socket
@@ -161,9 +161,10 @@ static bool bare_pair(void *mine)
 }
 
 const struct bench_contender bench_redis_bare = {
-    "bare blocking sockets", bench_redis_connect, close_shared, bare_begin, bare_end, bare_pair};
+    "bare blocking sockets", bench_redis_connect, bench_redis_disconnect, bare_begin, bare_end, bare_pair};
 const struct bench_contender bench_redis_bare_same_core = {
-    "bare blocking, same core", bench_redis_connect, close_shared, bare_begin, bare_end, bare_pair, .same_core = true};
+    "bare blocking, same core", bench_redis_connect, bench_redis_disconnect, bare_begin, bare_end, bare_pair,
+    .same_core = true};
 
 /* --- a socket, and the scripts of other objects
  * ---------------------------------------------------------------------------- */
@@ -252,7 +253,7 @@ double bench_redis_bare_rate(enum bench_noun noun, const char *where, int64_t ru
         }
         freeReplyObject(redisCommand(c, "DEL bare"));
         close(b.fd);
-        close_shared(c);
+        bench_redis_disconnect(c);
         return (double)done * 1e3 / (double)run_ms;
 }
 
@@ -307,5 +308,5 @@ static bool hired_pair(void *mine)
                bench_redis_ask(h->c, SNIB__SCRIPT_RELEASE, h->w.key, h->w.id, h->w.channel, NULL);
 }
 
-const struct bench_contender bench_redis_hiredis = {"hiredis connections", bench_redis_connect, close_shared,
+const struct bench_contender bench_redis_hiredis = {"hiredis connections", bench_redis_connect, bench_redis_disconnect,
                                                     hired_begin,           hired_end,           hired_pair};

@@ -67,6 +67,11 @@ enum snib_kind {
 /* A short static text for a kind: "lock", "fair lock". */
 SNIB_API const char *snib_kind_text(int kind);
 
+/* For snib_options.spin_us. */
+#define SNIB_SPIN_OFF ((int64_t)-1)
+#define SNIB_SPIN_DEFAULT_US ((int64_t)50)
+#define SNIB_SPIN_MAX_US ((int64_t)1000)
+
 /* Options of a client. Zero means default everywhere. */
 struct snib_options {
         size_t size;        /* SNIB_OPTIONS_INIT */
@@ -79,6 +84,10 @@ struct snib_options {
         void *trace_arg;
         int unreachable_ok; /* 1: open also when the engine cannot be reached now; it is dialled again and again, and
                                calls answer SNIB_EUNREACHABLE until then. For one of several servers */
+        int64_t spin_us;    /* how long a call that waits alone for the answer of a server may look for it before it
+                               sleeps, at most: it saves being woken up and costs that much processor time. 0:
+                               SNIB_SPIN_DEFAULT_US. It looks for about twice as long as answers take, and leaves it
+                               where they come later. SNIB_SPIN_OFF: never. Also in the URL: ?spin=30us, ?spin=off */
 };
 #define SNIB_OPTIONS_INIT sizeof(struct snib_options)
 

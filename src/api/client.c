@@ -31,6 +31,14 @@ static int timeout_check(int64_t timeout_ms, struct snib_error *err)
                            (long long)timeout_ms);
 }
 
+static int spin_check(int64_t spin_us, struct snib_error *err)
+{
+        if (spin_us >= SNIB_SPIN_OFF && spin_us <= SNIB_SPIN_MAX_US)
+                return 0;
+        return snib__error(err, SNIB_EINVAL, "options.spin_us is %lld; use 0 to %lld microseconds, or SNIB_SPIN_OFF",
+                           (long long)spin_us, (long long)SNIB_SPIN_MAX_US);
+}
+
 static const char *url_choose(const char *url)
 {
         const char *env;
@@ -51,7 +59,7 @@ int snib_open(snib_client **ret_client, const char *url, const struct snib_optio
                 return snib__null("ret_client", err);
         if ((r = snib__options_copy(&o, sizeof(o), options, "options", err)) < 0 ||
             (r = threads_check(o.threads, err)) < 0 || (r = timeout_check(o.timeout_ms, err)) < 0 ||
-            (r = snib__lease_check(o.lease_ms, "options.lease_ms", err)) < 0)
+            (r = spin_check(o.spin_us, err)) < 0 || (r = snib__lease_check(o.lease_ms, "options.lease_ms", err)) < 0)
                 return r;
         config = (struct snib__client_config){.url = url_choose(url),
                                               .threads = o.threads,
@@ -59,6 +67,7 @@ int snib_open(snib_client **ret_client, const char *url, const struct snib_optio
                                               .timeout_ms = o.timeout_ms,
                                               .label = o.label,
                                               .unreachable_ok = o.unreachable_ok != 0,
+                                              .spin_us = o.spin_us,
                                               .trace = o.trace,
                                               .trace_arg = o.trace_arg};
         return snib__client_open(ret_client, &config, err);

@@ -13,8 +13,8 @@
  * process(), with FAILED and a code if need be, also when the connection breaks (SNIB_EUNKNOWN if any byte of it may
  * have left, SNIB_EUNREACHABLE if certainly none did) and also after close of the connection. It is legal for submit()
  * to have done all the work already and to leave only the completion for process(); then interest() says "at once".
- * - submit() may keep a request back while others are under way, so that requests of several threads leave in one
- * write; it leaves at the latest with the next process().
+ * - submit() and watch() may keep what is to be sent, so that requests of several threads leave in one write;
+ * interest() says so. It leaves with the next flush() or process(), and it is the runtime that sees to that in time.
  * - Requests submitted on one engine are executed in the order of submission, as long as the connection lasts.
  * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP and LINK_DOWN. A
  * request submitted while it is down fails fast with SNIB_EUNREACHABLE.
@@ -77,6 +77,8 @@ struct snib__interest {
                 short events; /* POLLIN, POLLOUT */
         } fds[SNIB__FDS_MAX];
         snib__ns deadline; /* call process() at this time even if nothing happened; SNIB__NEVER */
+        bool kept;         /* something waits for flush() */
+        uint64_t changes;  /* the same as at the last call: so are the descriptors, and what they stand for */
 };
 
 struct snib__engine_config {
@@ -111,6 +113,8 @@ struct snib__engine_ops {
         void (*watch)(struct snib__engine *e, const struct snib__topic *topic, snib__ns now);
         void (*unwatch)(struct snib__engine *e, const struct snib__topic *topic, snib__ns now);
         void (*interest)(struct snib__engine *e, snib__ns now, struct snib__interest *ret);
+        /* NULL, or: sends what was kept, as far as that goes without blocking. */
+        void (*flush)(struct snib__engine *e);
         /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for with revents in
          * `events`, or NULL: find out yourself. Notes are then taken one by one with next(). */
         void (*process)(struct snib__engine *e, const struct snib__interest *ready, snib__ns now);

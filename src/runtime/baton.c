@@ -26,6 +26,17 @@ bool snib__baton_take(struct snib__baton *b, struct snib__baton_member *m)
         return b->driver == m;
 }
 
+void snib__baton_done(struct snib__baton *b, struct snib__baton_member *m)
+{
+        if (b->driver != m)
+                snib__list_remove(&m->link);
+}
+
+bool snib__baton_alone(const struct snib__baton *b)
+{
+        return b->waiting.next == b->waiting.prev;
+}
+
 struct snib__baton_member *snib__baton_leave(struct snib__baton *b, struct snib__baton_member *m)
 {
         snib__list_remove(&m->link);
@@ -39,6 +50,6 @@ struct snib__baton_member *snib__baton_pass(struct snib__baton *b, struct snib__
         b->driver = NULL;
         if (snib__list_empty(&b->waiting))
                 return NULL;
-        b->driver = snib__container(b->waiting.next, struct snib__baton_member, link);
+        b->driver = snib__container(b->waiting.prev, struct snib__baton_member, link);
         return b->driver;
 }

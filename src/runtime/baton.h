@@ -7,13 +7,14 @@
  * the client's lock. test/runtime explores every interleaving of three waiters and a keeper.
  *
  *      enter            take: nobody drives             leave, pass
- *   ──────────▶ waiting ─────────────────────▶ driving ─────────────▶ the next waiter drives, or nobody
- *                  │ leave (its answer came from another driver)
+ *   ──────────▶ waiting ─────────────────────▶ driving ─────────────▶ the latest waiter drives, or nobody
+ *                  │ done (its answer came from another driver)
  *                  ▼
- *                 gone
+ *                done ──── leave ────▶ gone
  *
  * Invariants: at most one drives. While anyone waits, somebody drives, or somebody was woken or is awake and will take
- * the baton.
+ * the baton. Who drives next is not done: its own answer is still to come, and of all those who wait the latest comer's
+ * comes last, so that it drives longest.
  */
 
 #include "base/list.h"
@@ -23,7 +24,7 @@ struct snib__baton_member {
 };
 
 struct snib__baton {
-        struct snib__list waiting;         /* first come, first to drive; the driver stays in it */
+        struct snib__list waiting;         /* not done, in the order of coming; the driver stays in it */
         struct snib__baton_member *driver; /* NULL: nobody */
 };
 
@@ -34,6 +35,12 @@ void snib__baton_enter(struct snib__baton *b, struct snib__baton_member *m);
 
 /* True: `m` drives now, because it did already, was chosen, or nobody did. False: it must sleep until it is woken. */
 bool snib__baton_take(struct snib__baton *b, struct snib__baton_member *m);
+
+/* What `m` waited for has come: it is not to drive any more, unless it does already. */
+void snib__baton_done(struct snib__baton *b, struct snib__baton_member *m);
+
+/* Nobody but the driver waits. */
+bool snib__baton_alone(const struct snib__baton *b);
 
 /* `m` no longer waits. Answers whom to wake: the waiter that drives from now on, or NULL. */
 struct snib__baton_member *snib__baton_leave(struct snib__baton *b, struct snib__baton_member *m);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "runtime/part.h"
 #include "runtime/runtime.h"
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 void snib__client_lock(struct snib_client *c)
 {
         (void)pthread_mutex_lock(&c->lock);
+        c->now = snib__os_now();
 }
 
 /* Woken outside the lock they would want at once. Their memory may be gone by now; only the address is used. */
@@ -50,19 +52,16 @@ void snib__client_unlock(struct snib_client *c)
 
 void snib__client_enter(struct snib_client *c)
 {
-        snib__ns now;
-
         (void)atomic_fetch_add(&c->inside, 1);
         snib__client_lock(c);
         c->activity++;
-        now = snib__os_now();
-        if (now - c->processed_at < STALE_AFTER || c->baton.driver)
+        if (c->now - c->processed_at < STALE_AFTER || c->baton.driver)
                 return;
         /* Nobody looked for a while: what came in meanwhile, such as the end of the connection, comes before a new
          * request. */
-        c->processed_at = now;
-        c->engine->ops->process(c->engine, NULL, now);
-        snib__notes_take(c, now);
+        c->processed_at = c->now;
+        c->engine->ops->process(c->engine, NULL, c->now);
+        snib__notes_take(c, c->now);
 }
 
 void snib__client_leave(struct snib_client *c)
@@ -143,24 +142,46 @@ static int timeout_choose(struct snib__url *url, int64_t option_ms, int64_t *ret
         return 0;
 }
 
+/* Looking for answers only makes sense where another processor can make them. */
+static int spin_choose(struct snib_client *c, struct snib__url *url, int64_t option_us, struct snib_error *err)
+{
+        const char *text = snib__url_option(url, "spin");
+        int64_t us = option_us ? option_us : SNIB_SPIN_DEFAULT_US;
+        int length = 0;
+
+        if (text && !strcmp(text, "off"))
+                us = SNIB_SPIN_OFF;
+        else if (text && (sscanf(text, "%4" SCNd64 "us%n", &us, &length) != 1 || !length || text[length] || us < 1 ||
+                          us > SNIB_SPIN_MAX_US))
+                return snib__error(err, SNIB_EURL, "the option spin of the URL is \"%s\"; write off, or 1us to %lldus",
+                                   text, (long long)SNIB_SPIN_MAX_US);
+        if (us > 0 && snib__os_processors() > 1)
+                c->look.most = c->look.answer = us * SNIB__MS / 1000;
+        return 0;
+}
+
 static int descriptors_open(struct snib_client *c, struct snib_error *err)
 {
         c->wake_fd = snib__os_event_new();
         if (c->wake_fd < 0)
                 return snib__error_errno(err, SNIB_ESYSTEM, -c->wake_fd, "eventfd");
+        c->timer.fd = snib__os_timer_new();
+        if (c->timer.fd < 0)
+                return snib__error_errno(err, SNIB_ESYSTEM, -c->timer.fd, "timerfd_create");
         if (c->threads != SNIB_THREADS_NONE) {
                 c->keeper.wake_fd = snib__os_event_new();
                 if (c->keeper.wake_fd < 0)
                         return snib__error_errno(err, SNIB_ESYSTEM, -c->keeper.wake_fd, "eventfd");
-                c->keeper.timer_fd = snib__os_timer_new();
-                if (c->keeper.timer_fd < 0)
-                        return snib__error_errno(err, SNIB_ESYSTEM, -c->keeper.timer_fd, "timerfd_create");
-                return 0;
+                c->keeper.timer.fd = snib__os_timer_new();
+                if (c->keeper.timer.fd < 0)
+                        return snib__error_errno(err, SNIB_ESYSTEM, -c->keeper.timer.fd, "timerfd_create");
         }
         c->epoll = snib__os_epoll_new();
         if (c->epoll < 0)
                 return snib__error_errno(err, SNIB_ESYSTEM, -c->epoll, "epoll_create1");
         int r = snib__os_epoll_set(c->epoll, c->wake_fd, POLLIN);
+        if (r == 0)
+                r = snib__os_epoll_set(c->epoll, c->timer.fd, POLLIN);
         return r < 0 ? snib__error_errno(err, SNIB_ESYSTEM, -r, "epoll_ctl") : 0;
 }
 
@@ -199,6 +220,8 @@ static int engine_open(struct snib_client *c, const struct snib__client_config *
                     url.scheme);
         if (r == 0)
                 r = timeout_choose(&url, config->timeout_ms, ret_timeout_ms, err);
+        if (r == 0 && (ops->traits & SNIB__TRAIT_SOCKET))
+                r = spin_choose(c, &url, config->spin_us, err);
         if (r == 0)
                 r = snib__os_random(&ec.seed, sizeof(ec.seed));
         if (r == 0) {
@@ -213,7 +236,6 @@ static int engine_open(struct snib_client *c, const struct snib__client_config *
 static void core_start(struct snib_client *c, int64_t timeout_ms)
 {
         unsigned traits = c->engine->ops->traits;
-        c->spin = (traits & SNIB__TRAIT_SOCKET) && snib__os_processors() > 1;
         struct snib__core_config config = {.queues = traits & SNIB__TRAIT_QUEUE,
                                            .watches = traits & SNIB__TRAIT_WATCH,
                                            .op_timeout = timeout_ms * SNIB__MS,
@@ -258,7 +280,8 @@ static void client_init(struct snib_client *c, const struct snib__client_config 
         c->lease = config->lease;
         c->trace = config->trace;
         c->trace_arg = config->trace_arg;
-        c->wake_fd = c->epoll = c->keeper.wake_fd = c->keeper.timer_fd = -1;
+        c->wake_fd = c->timer.fd = c->epoll = c->keeper.wake_fd = c->keeper.timer.fd = -1;
+        c->timer.due = SNIB__NEVER;
         c->keeper.always = config->threads == SNIB_THREADS_IO;
         snib__baton_init(&c->baton);
         snib__list_init(&c->parts);
@@ -280,9 +303,10 @@ static struct snib_client *client_free(struct snib_client *c)
                 c->engine->ops->close(c->engine);
         snib__pool_done(c);
         snib__os_close(&c->wake_fd);
+        snib__os_close(&c->timer.fd);
         snib__os_close(&c->epoll);
         snib__os_close(&c->keeper.wake_fd);
-        snib__os_close(&c->keeper.timer_fd);
+        snib__os_close(&c->keeper.timer.fd);
         if (!atomic_load(&c->inert))
                 (void)pthread_mutex_destroy(&c->lock);
         free(c->place);

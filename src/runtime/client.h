@@ -22,8 +22,11 @@
 /* An idle client with holds is watched by the keeper from this long after the last call on, so that a loss told by the
  * engine is delivered soon. A busy caller does not pay for it: see keeper.c. */
 #define SNIB__IDLE_AFTER (50 * SNIB__MS)
-/* Wake-ups kept for after the unlock. Further ones are done under the lock. */
-#define SNIB__WAKES_MAX 64
+/* A request is kept for others to leave with it at most for so long after their threads were woken: on a busy machine
+ * they may be long in coming. */
+#define SNIB__GATHER SNIB__MS
+/* Wake-ups kept for after the unlock. Further ones are done under the lock, where those who are woken run into it. */
+#define SNIB__WAKES_MAX 256
 
 /* Longest owner key: "k:" and what the program gave. */
 #define SNIB__OWNER_KEY_MAX 208
@@ -51,6 +54,7 @@ struct snib__wait {
         _Atomic uint32_t word; /* 0: stay asleep */
         bool asleep;
         bool done;
+        bool coming;               /* done while asleep, and has not run since: counted in snib_client.coming */
         snib__ns deadline;         /* of waits that core does not end: opening, closing. Otherwise SNIB__NEVER */
         struct snib__event *event; /* asynchronous: queued when done. NULL: wake the thread */
         /* Of a part, in place of both: see part.h. */
@@ -155,6 +159,12 @@ struct snib_lock {
         snib__ns max_hold;
 };
 
+/* A timerfd on CLOCK_BOOTTIME. It may go off too early; that costs a look. */
+struct snib__alarm {
+        int fd;
+        snib__ns due; /* SNIB__NEVER: it is off */
+};
+
 /* The thread that renews and serves notices while nobody waits (SNIB_THREADS_KEEPER), or drives always
  * (SNIB_THREADS_IO). */
 struct snib__keeper {
@@ -165,10 +175,9 @@ struct snib__keeper {
         bool sleeping;
         struct snib__baton_member member;
         snib__ns sleeps_until; /* while sleeping */
-        snib__ns armed;        /* what the timer is set to */
         uint64_t activity_seen;
-        int wake_fd;
-        int timer_fd;
+        int wake_fd; /* ends its sleep, as the alarm does */
+        struct snib__alarm timer;
 };
 
 /* Runs user callbacks, one at a time, in the order they fell due. */
@@ -180,6 +189,14 @@ struct snib__dispatcher {
         _Atomic uint32_t word;
         bool asleep;
         struct snib__list queue;
+};
+
+/* Looking for an answer before sleeping for it: see drive.c. */
+struct snib__look {
+        snib__ns most;   /* 0: never */
+        snib__ns answer; /* how long answers take to come, on average of those that were looked for */
+        int64_t skip;    /* so many turns go without it */
+        int64_t missed;  /* what `skip` was set to last; 0: the last look was not in vain */
 };
 
 struct snib_client {
@@ -199,6 +216,7 @@ struct snib_client {
         void *trace_arg;
 
         /* Under the lock. */
+        snib__ns now; /* when it was taken: it is held for a moment, and all that happens meanwhile happens then */
         struct snib__core core;
         struct snib__engine *engine;
         bool closing;
@@ -212,19 +230,21 @@ struct snib_client {
         struct snib__fault link_fault;
 
         struct snib__baton baton;
-        bool polling; /* the driver is in poll, without the lock, with the two below */
+        struct snib__interest wanted; /* as the last step left it */
+        bool polling;                 /* the driver is in poll, without the lock, with the two below */
         snib__ns polled_until;
         struct snib__interest polled;
-        bool kicked;         /* wake_fd is set */
-        bool spin;           /* a lone caller may read for a moment before it sleeps */
-        int64_t spin_skip;   /* so many turns go without it */
-        int64_t spin_missed; /* what spin_skip was set to last; 0: the last look was not in vain */
-        int wake_fd;         /* ends the poll of a driving caller; makes snib_fd() readable */
+        bool kicked; /* wake_fd is set */
+        int coming;  /* those whose wait ended while they slept, and who have not run since */
+        snib__ns gather_until;
+        struct snib__look look;
         snib__ns processed_at;
 
-        int epoll; /* SNIB_THREADS_NONE */
+        int epoll;   /* what whoever drives polls: the engine's descriptors and the next two. Also snib_fd() */
+        int wake_fd; /* ends a poll; makes snib_fd() readable */
+        struct snib__alarm timer;
         struct snib__interest registered;
-        snib__ns loop_until; /* what snib_timeout_ms() promised last */
+        snib__ns loop_until; /* SNIB_THREADS_NONE: what snib_timeout_ms() promised last */
 
         _Atomic uint32_t *wakes[SNIB__WAKES_MAX];
         int wakes_count;
@@ -280,16 +300,23 @@ void snib__pool_done(struct snib_client *c);
 void snib__drive_step(struct snib_client *c);
 /* Waits until w->done. Drops the lock. */
 void snib__drive_wait(struct snib_client *c, struct snib__wait *w);
-/* One turn of the driver: polls (with `extra` descriptors of its own), processes. Drops the lock. */
-void snib__drive_turn(struct snib_client *c, snib__ns until, struct pollfd *extra, int extras);
+/* One turn of the driver, after a step: polls, processes. Drops the lock. */
+void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone);
 /* To be called after any change by one who does not go on to drive: whoever must know, will. */
 void snib__drive_settle(struct snib_client *c);
 /* Ends the driver's poll. */
 void snib__drive_kick(struct snib_client *c);
 /* Something is under way that needs driving though nobody may be waiting for it. */
 bool snib__drive_urgent(const struct snib_client *c);
-/* When somebody has to act next if nothing happens. */
+/* When somebody has to act next if nothing happens. Asks the engine anew: c->wanted is as it is now. */
 snib__ns snib__drive_deadline(struct snib_client *c);
+/* Brings the epoll set in line with c->wanted. */
+void snib__drive_register(struct snib_client *c);
+/* Sends what the engine kept, unless more is about to come. */
+void snib__drive_send(struct snib_client *c);
+/* An alarm goes off at `due`, or before. */
+void snib__alarm_set(struct snib__alarm *a, snib__ns due);
+void snib__alarm_clear(struct snib__alarm *a);
 
 /* effects.c */
 void snib__effects_run(struct snib_client *c, snib__ns now);

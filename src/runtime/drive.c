@@ -10,25 +10,45 @@
  * - What was checked before the lock was dropped is checked again after.
  * - Deadlines are points in time; nothing waits with the lock held.
  *
- * Sending is the engine's: it sends the request of a lone caller at once and gathers those of several threads.
+ * - What is submitted leaves at once, unless threads are on their way that were woken together and do not all run yet.
  */
 
 #include "runtime/client.h"
 
 /* An engine that is always "due at once" must not keep the lock for ever. */
 #define STEPS_MAX 1000
-/* How long a lone caller looks for its answer before it sleeps: the time of a few round trips on one machine. */
-#define SPIN_NS ((snib__ns)40000)
+/* Requests are kept while more threads than this have been woken and have not run yet: they are about to ask for more,
+ * and run one after the other, so that nobody waits who could go on. */
+#define COMING_FEW 2
 /* After a vain look so many turns go without one, doubling up to the second figure while looks stay vain. */
-#define SPIN_SKIP_MIN 2
-#define SPIN_SKIP_MAX 1024
+#define LOOK_SKIP_MIN 2
+#define LOOK_SKIP_MAX 1024
 
-static struct snib__interest interest_of(struct snib_client *c, snib__ns now)
+static bool many_coming(const struct snib_client *c)
 {
-        struct snib__interest i = {.deadline = SNIB__NEVER};
+        return c->coming > COMING_FEW;
+}
 
-        c->engine->ops->interest(c->engine, now, &i);
-        return i;
+static bool gathering(const struct snib_client *c)
+{
+        return many_coming(c) && c->now < c->gather_until;
+}
+
+void snib__drive_send(struct snib_client *c)
+{
+        if (c->engine->ops->flush && !gathering(c))
+                c->engine->ops->flush(c->engine);
+}
+
+/* When the engine is to be driven next, by what it said last. */
+static snib__ns engine_deadline(const struct snib_client *c)
+{
+        return c->wanted.kept ? snib__min(c->wanted.deadline, c->gather_until) : c->wanted.deadline;
+}
+
+static void ask_interest(struct snib_client *c, snib__ns now)
+{
+        c->engine->ops->interest(c->engine, now, &c->wanted);
 }
 
 static void process(struct snib_client *c, const struct snib__interest *ready, snib__ns now)
@@ -38,22 +58,28 @@ static void process(struct snib_client *c, const struct snib__interest *ready, s
         snib__notes_take(c, now);
 }
 
-void snib__drive_step(struct snib_client *c)
+static void step(struct snib_client *c, snib__ns now)
 {
-        struct snib__interest i;
-        snib__ns now = snib__os_now();
+        struct snib__interest nothing;
 
         if (snib__core_deadline(&c->core) <= now)
                 snib__core_tick(&c->core, now);
         snib__effects_run(c, now);
         for (int steps = 0; steps < STEPS_MAX; steps++) {
-                i = interest_of(c, now);
-                if (i.deadline > now)
+                snib__drive_send(c);
+                ask_interest(c, now);
+                if (engine_deadline(c) > now)
                         return;
-                for (int k = 0; k < i.count; k++)
-                        i.fds[k].events = 0; /* nothing is known to be ready: only the driver may read */
-                process(c, &i, now);
+                nothing = c->wanted;
+                for (int k = 0; k < nothing.count; k++)
+                        nothing.fds[k].events = 0; /* nothing is known to be ready: only the driver may read */
+                process(c, &nothing, now);
         }
+}
+
+void snib__drive_step(struct snib_client *c)
+{
+        step(c, c->now);
 }
 
 bool snib__drive_urgent(const struct snib_client *c)
@@ -64,9 +90,8 @@ bool snib__drive_urgent(const struct snib_client *c)
 
 snib__ns snib__drive_deadline(struct snib_client *c)
 {
-        snib__ns now = snib__os_now();
-
-        return snib__min(snib__core_deadline(&c->core), interest_of(c, now).deadline);
+        ask_interest(c, c->now);
+        return snib__min(snib__core_deadline(&c->core), engine_deadline(c));
 }
 
 static bool covers(const struct snib__interest *polled, const struct snib__interest *wanted)
@@ -80,129 +105,157 @@ static bool covers(const struct snib__interest *polled, const struct snib__inter
                 if (!found)
                         return false;
         }
-        return true;
+        return polled->changes == wanted->changes;
 }
 
 void snib__drive_kick(struct snib_client *c)
 {
-        if (c->baton.driver == &c->keeper.member) {
-                snib__keeper_kick(c);
-        } else if (!c->kicked) {
-                c->kicked = true;
-                snib__os_event_set(c->wake_fd);
-        }
-}
-
-/* The driver is in poll: ends that if it would last too long or miss something. */
-static void settle_with_driver(struct snib_client *c)
-{
-        snib__ns now = snib__os_now();
-        struct snib__interest wanted;
-
-        wanted = interest_of(c, now);
-        if (snib__min(snib__core_deadline(&c->core), wanted.deadline) < c->polled_until || !covers(&c->polled, &wanted))
-                snib__drive_kick(c);
+        if (c->kicked)
+                return;
+        c->kicked = true;
+        snib__os_event_set(c->wake_fd);
 }
 
 void snib__drive_settle(struct snib_client *c)
 {
         if (c->baton.driver) {
-                if (c->polling)
-                        settle_with_driver(c);
-                return; /* else it looks at everything before it polls */
-        }
-        if (c->threads == SNIB_THREADS_NONE)
+                /* In poll: ends that if it would last too long or miss something. Else it looks at everything before it
+                 * polls. */
+                if (c->polling && (snib__drive_deadline(c) < c->polled_until || !covers(&c->polled, &c->wanted)))
+                        snib__drive_kick(c);
+        } else if (c->threads == SNIB_THREADS_NONE) {
                 snib__loop_settle(c);
-        else
+        } else {
                 snib__keeper_settle(c);
+        }
 }
 
-static int pollfds_fill(struct snib_client *c, struct pollfd *fds, struct pollfd *extra, int extras)
-{
-        int n = 0;
+/* ---- polling */
 
-        for (; n < c->polled.count; n++)
-                fds[n] = (struct pollfd){.fd = c->polled.fds[n].fd, .events = c->polled.fds[n].events};
-        for (int k = 0; k < extras; k++)
-                fds[n++] = extra[k];
-        return n;
+void snib__alarm_set(struct snib__alarm *a, snib__ns due)
+{
+        if (a->due <= due)
+                return;
+        a->due = due;
+        snib__os_timer_set(a->fd, due);
 }
 
-void snib__drive_turn(struct snib_client *c, snib__ns until, struct pollfd *extra, int extras)
+void snib__alarm_clear(struct snib__alarm *a)
 {
-        struct pollfd fds[SNIB__FDS_MAX + 2];
-        struct snib__interest ready;
-        snib__ns now = snib__os_now();
-        int count;
-
-        c->polled = interest_of(c, now);
-        c->polled_until = snib__min(snib__core_deadline(&c->core), c->polled.deadline);
-        until = snib__min(until, c->polled_until);
-        count = pollfds_fill(c, fds, extra, extras);
-        c->polling = true;
-        snib__client_unlock(c);
-        snib__os_poll(fds, count, until == SNIB__NEVER ? SNIB__NEVER : until - now);
-        snib__client_lock(c);
-        c->polling = false;
-        ready = c->polled;
-        for (int k = 0; k < ready.count; k++)
-                ready.fds[k].events = fds[k].revents;
-        for (int k = 0; k < extras; k++)
-                extra[k].revents = fds[ready.count + k].revents;
-        process(c, &ready, snib__os_now());
-        snib__drive_step(c);
+        a->due = SNIB__NEVER;
+        snib__os_event_clear(a->fd);
 }
 
-static bool may_spin(struct snib_client *c)
+static bool has(const struct snib__interest *i, int fd)
 {
-        bool alone = c->baton.waiting.next == c->baton.waiting.prev;
-
-        if (!c->spin || !alone || c->core.outstanding == 0)
-                return false;
-        if (c->spin_skip == 0)
-                return true;
-        c->spin_skip--;
+        for (int k = 0; k < i->count; k++)
+                if (i->fds[k].fd == fd)
+                        return true;
         return false;
 }
 
-/* A lone caller whose answer is on its way reads without sleeping for a moment: falling asleep and being woken costs
- * more than the answer takes. It stops by itself where that does not pay: a slow network, a busy machine. */
-static bool spin(struct snib_client *c, struct snib__wait *w)
+void snib__drive_register(struct snib_client *c)
 {
-        struct snib__interest ready;
-        snib__ns begun, now;
+        const struct snib__interest *i = &c->wanted;
 
-        if (!may_spin(c))
-                return false;
-        begun = now = snib__os_now();
-        do {
-                ready = interest_of(c, now);
-                process(c, &ready, now);
-                if (w->done) {
-                        c->spin_missed = 0;
-                        return true;
-                }
-                snib__client_unlock(c);
-                snib__client_lock(c);
-                now = snib__os_now();
-        } while (now - begun < SPIN_NS);
-        c->spin_missed = c->spin_missed ? snib__min(2 * c->spin_missed, SPIN_SKIP_MAX) : SPIN_SKIP_MIN;
-        c->spin_skip = c->spin_missed;
-        return w->done;
+        if (i->count == c->registered.count && covers(&c->registered, i) && covers(i, &c->registered))
+                return;
+        for (int k = 0; k < c->registered.count; k++)
+                if (!has(i, c->registered.fds[k].fd))
+                        snib__os_epoll_remove(c->epoll, c->registered.fds[k].fd);
+        for (int k = 0; k < i->count; k++)
+                (void)snib__os_epoll_set(c->epoll, i->fds[k].fd, i->fds[k].events);
+        c->registered = *i;
 }
 
-static void turn_as_waiter(struct snib_client *c, struct snib__wait *w)
+/* How long to look before sleeping. Only a lone caller does, whose answer is on its way: falling asleep and being woken
+ * costs more than the answer takes. */
+static snib__ns look_for(struct snib_client *c, bool alone)
 {
-        struct pollfd wake = {.fd = c->wake_fd, .events = POLLIN};
+        if (!alone || !c->look.most || c->core.outstanding == 0)
+                return 0;
+        if (c->look.skip == 0)
+                return snib__min(c->look.most, 2 * c->look.answer);
+        c->look.skip--;
+        return 0;
+}
 
-        if (spin(c, w))
+/* It stops by itself where it does not pay: on a slow network, on a busy machine, and where the server runs on the
+ * processor of who looks. What came only after the whole time was not seen for looking: another thread ran instead. */
+static void learn(struct snib__look *l, snib__ns took, bool found)
+{
+        if (found) {
+                l->answer += (took - l->answer) / 8;
+                l->missed = 0;
                 return;
-        snib__drive_turn(c, w->deadline, &wake, 1);
+        }
+        l->answer = l->most;
+        l->missed = l->missed ? snib__min(2 * l->missed, LOOK_SKIP_MAX) : LOOK_SKIP_MIN;
+        l->skip = l->missed;
+}
+
+/* Without the lock. */
+static int look(struct snib_client *c, struct snib__ready *ret, snib__ns most, snib__ns *ret_took)
+{
+        snib__ns begun = snib__os_now();
+        int n;
+
+        do {
+                n = snib__os_epoll_wait(c->epoll, ret, 0);
+                *ret_took = snib__os_now() - begun;
+        } while (n == 0 && *ret_took < most);
+        return n;
+}
+
+static int poll_ready(struct snib_client *c, struct snib__ready *ret, bool alone)
+{
+        int limit_ms = many_coming(c) ? SNIB__GATHER / SNIB__MS : -1, n = 0;
+        snib__ns looked = look_for(c, alone), took = 0;
+
+        c->polling = true;
+        snib__client_unlock(c);
+        if (looked)
+                n = look(c, ret, looked, &took);
+        if (n == 0)
+                n = snib__os_epoll_wait(c->epoll, ret, limit_ms);
+        snib__client_lock(c);
+        c->polling = false;
+        if (looked)
+                learn(&c->look, took, took < looked);
+        return n;
+}
+
+void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone)
+{
+        struct snib__ready ready[SNIB__READY_MAX];
+        struct snib__interest found;
+        int count;
+
+        c->polled = found = c->wanted;
+        c->polled_until = snib__min(snib__core_deadline(&c->core), c->wanted.deadline);
+        snib__alarm_set(&c->timer, snib__min(until, c->polled_until));
+        if (many_coming(c)) /* what they will ask for may be kept; see poll_ready() */
+                c->polled_until = snib__min(c->polled_until, c->gather_until);
+        snib__drive_register(c);
+        count = poll_ready(c, ready, alone);
+        for (int k = 0; k < found.count; k++)
+                found.fds[k].events = 0;
+        for (int i = 0; i < count; i++) {
+                if (ready[i].fd == c->timer.fd)
+                        snib__alarm_clear(&c->timer);
+                for (int k = 0; k < found.count; k++)
+                        if (found.fds[k].fd == ready[i].fd)
+                                found.fds[k].events = ready[i].events;
+        }
         if (c->kicked) {
                 c->kicked = false;
                 snib__os_event_clear(c->wake_fd);
         }
+        process(c, &found, c->now);
+        snib__drive_send(c);
 }
+
+/* ---- waiting */
 
 /* Until somebody has an answer or the baton for it. */
 static void sleep_as_waiter(struct snib_client *c, struct snib__wait *w)
@@ -218,17 +271,19 @@ static void sleep_as_waiter(struct snib_client *c, struct snib__wait *w)
         }
         snib__client_lock(c);
         w->asleep = false;
+        if (w->coming && --c->coming == COMING_FEW)
+                snib__drive_send(c);
+        w->coming = false;
 }
 
 static void wait_turn(struct snib_client *c, struct snib__wait *w)
 {
         if (snib__baton_take(&c->baton, &w->member)) {
-                turn_as_waiter(c, w);
+                snib__drive_turn(c, w->deadline, snib__baton_alone(&c->baton) && c->coming == 0);
                 return;
         }
         snib__drive_settle(c);
-        if (!w->done && !snib__baton_take(&c->baton, &w->member))
-                sleep_as_waiter(c, w);
+        sleep_as_waiter(c, w);
 }
 
 static void leave(struct snib_client *c, struct snib__wait *w)
@@ -244,8 +299,11 @@ void snib__drive_wait(struct snib_client *c, struct snib__wait *w)
         snib__drive_step(c);
         if (!w->done) {
                 snib__baton_enter(&c->baton, &w->member);
-                while (!w->done && (w->deadline == SNIB__NEVER || snib__os_now() < w->deadline))
+                while (!w->done && c->now < w->deadline) {
                         wait_turn(c, w);
+                        if (!w->done)
+                                snib__drive_step(c);
+                }
                 leave(c, w);
         }
 }

@@ -33,6 +33,7 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
         if (w->done)
                 return;
         w->done = true;
+        snib__baton_done(&c->baton, &w->member);
         snib__list_remove(&w->of_lock);
         if (w->ended) {
                 c->background--;
@@ -41,6 +42,11 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
                 c->background--;
                 snib__dispatch_queue(c, w->event);
         } else {
+                if (w->asleep && !w->coming) {
+                        w->coming = true;
+                        c->coming++;
+                        c->gather_until = snib__after(c->processed_at, SNIB__GATHER);
+                }
                 snib__client_wake(c, w);
         }
 }

@@ -80,7 +80,7 @@ static int acquire_begin(struct snib_lock *lock, const struct snib__want *want, 
         struct snib_client *c = lock->client;
         struct snib__name owner = want->owner.length ? want->owner : snib__owner_of(lock);
         struct snib__hold *h = NULL;
-        snib__ns now = snib__os_now();
+        snib__ns now = c->now;
         int r;
 
         if (c->closing)
@@ -115,15 +115,15 @@ static void call_set(struct snib__wait *w, enum snib__call_kind kind, snib__ns d
         w->call.owner_data = w;
 }
 
-static void call_set_acquire(struct snib__wait *w, const struct snib__patience *p)
+static void call_set_acquire(struct snib__wait *w, const struct snib_client *c, const struct snib__patience *p)
 {
-        call_set(w, SNIB__CALL_ACQUIRE, snib__after(snib__os_now(), p->wait));
+        call_set(w, SNIB__CALL_ACQUIRE, snib__after(c->now, p->wait));
         w->call.once = p->once;
 }
 
 static void call_set_timed(struct snib__wait *w, const struct snib_client *c, enum snib__call_kind kind)
 {
-        call_set(w, kind, snib__after(snib__os_now(), c->timeout));
+        call_set(w, kind, snib__after(c->now, c->timeout));
 }
 
 static int call_error(const struct snib__wait *w, struct snib_error *err)
@@ -140,8 +140,8 @@ int snib__acquire(struct snib_lock *lock, const struct snib__want *want, struct 
         struct snib__wait w = {.info = ret_info};
         int r;
 
-        call_set_acquire(&w, &want->patience);
         snib__client_enter(c);
+        call_set_acquire(&w, c, &want->patience);
         r = acquire_begin(lock, want, &w, err);
         if (r == 0) {
                 snib__drive_wait(c, &w);
@@ -163,7 +163,7 @@ int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, c
         snib__client_enter(c);
         r = snib__async_new_call(c, then, &a, err);
         if (r == 0) {
-                call_set_acquire(&a->wait, &want->patience);
+                call_set_acquire(&a->wait, c, &want->patience);
                 r = snib__async_begun(c, a, acquire_begin(lock, want, &a->wait, err));
         }
         snib__drive_step(c);
@@ -175,7 +175,7 @@ int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, c
 static int release_begin(struct snib_grant *g, struct snib__wait *w, struct snib_error *err)
 {
         struct snib_client *c = g->client;
-        snib__ns now = snib__os_now();
+        snib__ns now = c->now;
 
         if (c->closing)
                 return snib__closed(err);
@@ -220,7 +220,7 @@ static struct snib_grant *find_mine(struct snib_lock *lock)
         struct snib__name owner = snib__owner_of(lock);
         struct snib__hold *h;
 
-        snib__core_tick(&c->core, snib__os_now());
+        snib__core_tick(&c->core, c->now);
         h = owner.bytes ? snib__core_find(&c->core, name_of(lock), owner, lock->kind) : NULL;
         return h && h->depth > 0 ? snib__grant_of(h) : NULL;
 }
@@ -278,9 +278,9 @@ int snib__renew(struct snib_grant *g, struct snib_error *err)
         struct snib__wait w = {0};
         int r;
 
-        call_set_timed(&w, c, SNIB__CALL_RENEW);
         snib__client_enter(c);
-        snib__core_tick(&c->core, snib__os_now());
+        call_set_timed(&w, c, SNIB__CALL_RENEW);
+        snib__core_tick(&c->core, c->now);
         if (c->closing) {
                 r = snib__closed(err);
         } else if (g->hold.depth < 1) {
@@ -288,7 +288,7 @@ int snib__renew(struct snib_grant *g, struct snib_error *err)
         } else {
                 w.grant = g;
                 snib__about_set(&w.about, g->hold.kind, g->hold.name);
-                snib__core_renew(&c->core, &g->hold, &w.call, snib__os_now());
+                snib__core_renew(&c->core, &g->hold, &w.call, c->now);
                 snib__drive_wait(c, &w);
                 r = call_error(&w, err);
         }
@@ -299,18 +299,17 @@ int snib__renew(struct snib_grant *g, struct snib_error *err)
 int snib__cancel(struct snib_lock *lock)
 {
         struct snib_client *c = lock->client;
-        snib__ns now = snib__os_now();
         int count = 0;
 
         snib__client_enter(c);
         /* What time has answered already is not cancelled. */
-        snib__core_tick(&c->core, now);
-        snib__effects_run(c, now);
+        snib__core_tick(&c->core, c->now);
+        snib__effects_run(c, c->now);
         for (struct snib__list *it = lock->waits.next, *next; it != &lock->waits; it = next) {
                 struct snib__wait *w = snib__container(it, struct snib__wait, of_lock);
 
                 next = it->next;
-                snib__core_cancel(&c->core, &w->call, SNIB_ECANCELLED, now);
+                snib__core_cancel(&c->core, &w->call, SNIB_ECANCELLED, c->now);
                 count++;
         }
         snib__drive_step(c);
@@ -410,12 +409,12 @@ int snib__grant_loss(struct snib_grant *g)
 int snib__acquire_start(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,
                         struct snib_error *err)
 {
-        call_set_acquire(w, &want->patience);
+        call_set_acquire(w, lock->client, &want->patience);
         return acquire_begin(lock, want, w, err);
 }
 
 int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err)
 {
-        call_set(w, SNIB__CALL_RELEASE, snib__after(snib__os_now(), patience));
+        call_set(w, SNIB__CALL_RELEASE, snib__after(g->client->now, patience));
         return release_begin(g, w, err);
 }

@@ -39,45 +39,19 @@ static bool should_drive(struct snib_client *c)
 /* When it has to look again, nobody else driving. */
 static snib__ns look_at(struct snib_client *c)
 {
-        snib__ns now = snib__os_now();
-
         if (snib__drive_urgent(c))
-                return now;
+                return c->now;
         if (snib__list_empty(&c->core.holds))
                 return snib__core_deadline(&c->core);
-        return snib__min(snib__core_deadline(&c->core), now + SNIB__IDLE_AFTER);
-}
-
-/* A timer that goes off too early only costs a look. */
-static void arm(struct snib__keeper *k, snib__ns until, snib__ns now)
-{
-        if (until >= k->armed && k->armed > now)
-                return;
-        if (until == k->armed)
-                return;
-        k->armed = until;
-        snib__os_timer_set(k->timer_fd, until);
-}
-
-static void wake_clear(struct snib__keeper *k, const struct pollfd *fds)
-{
-        if (fds[0].revents)
-                snib__os_event_clear(k->wake_fd);
-        if (fds[1].revents) {
-                snib__os_event_clear(k->timer_fd);
-                k->armed = SNIB__NEVER;
-        }
+        return snib__min(snib__core_deadline(&c->core), c->now + SNIB__IDLE_AFTER);
 }
 
 static void drive(struct snib_client *c)
 {
         struct snib__keeper *k = &c->keeper;
-        struct pollfd fds[2] = {{.fd = k->wake_fd, .events = POLLIN}, {.fd = k->timer_fd, .events = POLLIN}};
         struct snib__baton_member *next;
 
-        arm(k, snib__drive_deadline(c), snib__os_now());
-        snib__drive_turn(c, SNIB__NEVER, fds, 2);
-        wake_clear(k, fds);
+        snib__drive_turn(c, SNIB__NEVER, false);
         if (k->always && !k->quit)
                 return;
         next = snib__baton_pass(&c->baton, &k->member);
@@ -88,20 +62,22 @@ static void drive(struct snib_client *c)
 static void sleep_until_due(struct snib_client *c)
 {
         struct snib__keeper *k = &c->keeper;
-        struct pollfd fds[2] = {{.fd = k->wake_fd, .events = POLLIN}, {.fd = k->timer_fd, .events = POLLIN}};
-        snib__ns now = snib__os_now();
+        struct pollfd fds[2] = {{.fd = k->wake_fd, .events = POLLIN}, {.fd = k->timer.fd, .events = POLLIN}};
 
         k->sleeps_until = snib__core_deadline(&c->core);
         if (k->activity_seen != c->activity)
-                k->sleeps_until = snib__min(k->sleeps_until, now + SNIB__IDLE_AFTER);
+                k->sleeps_until = snib__min(k->sleeps_until, c->now + SNIB__IDLE_AFTER);
         k->activity_seen = c->activity;
-        arm(k, k->sleeps_until, now);
+        snib__alarm_set(&k->timer, k->sleeps_until);
         k->sleeping = true;
         snib__client_unlock(c);
         snib__os_poll(fds, 2, SNIB__NEVER);
         snib__client_lock(c);
         k->sleeping = false;
-        wake_clear(k, fds);
+        if (fds[0].revents)
+                snib__os_event_clear(k->wake_fd);
+        if (fds[1].revents)
+                snib__alarm_clear(&k->timer);
 }
 
 static void *run(void *arg)
@@ -140,7 +116,7 @@ int snib__keeper_start(struct snib_client *c, struct snib_error *err)
 
         if (k->started || c->threads == SNIB_THREADS_NONE)
                 return 0;
-        k->armed = SNIB__NEVER;
+        k->timer.due = SNIB__NEVER;
         r = snib__os_thread_start(&k->thread, run, c, "snib-keeper");
         if (r < 0)
                 return snib__error_errno(err, SNIB_ESYSTEM, -r, "pthread_create");
@@ -156,8 +132,9 @@ void snib__keeper_stop(struct snib_client *c)
                 return;
         snib__client_lock(c);
         k->quit = true;
+        snib__drive_kick(c); /* from its poll, or */
         snib__client_unlock(c);
-        snib__keeper_kick(c);
+        snib__keeper_kick(c); /* from its sleep */
         (void)pthread_join(k->thread, NULL);
         k->started = false;
 }

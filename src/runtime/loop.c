@@ -10,36 +10,15 @@
 #include "runtime/runtime.h"
 #include <string.h>
 
-static bool wanted(const struct snib__interest *i, int fd)
-{
-        for (int k = 0; k < i->count; k++)
-                if (i->fds[k].fd == fd)
-                        return true;
-        return false;
-}
-
-/* Every descriptor is set again, changed or not: the engine may have closed one and got the same number for another. */
-static void sync_descriptors(struct snib_client *c, const struct snib__interest *i)
-{
-        for (int k = 0; k < c->registered.count; k++)
-                if (!wanted(i, c->registered.fds[k].fd))
-                        snib__os_epoll_remove(c->epoll, c->registered.fds[k].fd);
-        for (int k = 0; k < i->count; k++)
-                (void)snib__os_epoll_set(c->epoll, i->fds[k].fd, i->fds[k].events);
-        c->registered = *i;
-}
-
 void snib__loop_settle(struct snib_client *c)
 {
-        struct snib__interest i = {.deadline = SNIB__NEVER};
         bool callbacks = !snib__list_empty(&c->dispatcher.queue) && !c->dispatcher.running;
+        snib__ns until = snib__drive_deadline(c);
 
-        c->engine->ops->interest(c->engine, snib__os_now(), &i);
-        sync_descriptors(c, &i);
-        if (c->kicked || (!callbacks && snib__min(i.deadline, snib__core_deadline(&c->core)) >= c->loop_until))
+        snib__drive_register(c);
+        if (c->kicked || (!callbacks && until >= c->loop_until))
                 return;
-        c->kicked = true;
-        snib__os_event_set(c->wake_fd);
+        snib__drive_kick(c);
 }
 
 int snib__loop_fd(struct snib_client *c)
@@ -67,6 +46,8 @@ int snib__loop_process(struct snib_client *c)
                 c->kicked = false;
                 snib__os_event_clear(c->wake_fd);
         }
+        if (c->timer.due <= snib__os_now()) /* left by a call that blocked */
+                snib__alarm_clear(&c->timer);
         c->activity++;
         /* While a thread of the program waits in a blocking call, it reads. */
         if (!c->baton.driver) {

@@ -113,6 +113,16 @@ void snib__os_epoll_remove(int epoll, int fd)
         (void)epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &unused);
 }
 
+int snib__os_epoll_wait(int epoll, struct snib__ready ret[SNIB__READY_MAX], int limit_ms)
+{
+        struct epoll_event events[SNIB__READY_MAX];
+        int n = epoll_wait(epoll, events, SNIB__READY_MAX, limit_ms);
+
+        for (int i = 0; i < n; i++)
+                ret[i] = (struct snib__ready){.fd = events[i].data.fd, .events = (short)events[i].events};
+        return n < 0 ? 0 : n;
+}
+
 void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns timeout)
 {
         struct timespec limit = timespec_of(timeout > 0 ? timeout : 0);

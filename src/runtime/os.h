@@ -36,6 +36,13 @@ void snib__os_timer_set(int fd, snib__ns due);
 int snib__os_epoll_new(void);
 int snib__os_epoll_set(int epoll, int fd, short events);
 void snib__os_epoll_remove(int epoll, int fd);
+/* Waits until something is ready, at most `limit_ms` (0: not at all, -1: without limit). Says how many are. */
+struct snib__ready {
+        int fd;
+        short events;
+};
+#define SNIB__READY_MAX 12
+int snib__os_epoll_wait(int epoll, struct snib__ready ret[SNIB__READY_MAX], int limit_ms);
 
 /* Sleeps while *word is `expected`, at most `timeout`. May return early. */
 void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns timeout);

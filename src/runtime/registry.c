@@ -37,9 +37,10 @@ static void close_descriptors(struct snib_client *c)
         }
         c->engine->ops->forked(c->engine);
         snib__os_close(&c->wake_fd);
+        snib__os_close(&c->timer.fd);
         snib__os_close(&c->epoll);
         snib__os_close(&c->keeper.wake_fd);
-        snib__os_close(&c->keeper.timer_fd);
+        snib__os_close(&c->keeper.timer.fd);
 }
 
 static void in_child(void)

@@ -18,6 +18,7 @@ struct snib__client_config {
         void (*trace)(void *arg, const char *line);
         void *trace_arg;
         bool unreachable_ok;
+        int64_t spin_us; /* 0: default; negative: off */
 };
 
 /* How long an acquire waits. */

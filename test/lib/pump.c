@@ -143,7 +143,7 @@ void pump_turn(struct pump *p, snib__ns until)
         snib__ns now = pump_now(), wait;
 
         p->engine->ops->interest(p->engine, now, &interest);
-        wait = snib__max(snib__min(interest.deadline, until) - now, 0);
+        wait = interest.kept ? 0 : snib__max(snib__min(interest.deadline, until) - now, 0);
         for (int i = 0; i < interest.count; i++)
                 fds[i] = (struct pollfd){.fd = interest.fds[i].fd, .events = interest.fds[i].events};
         if (ppoll(fds, (nfds_t)interest.count, &(struct timespec){wait / SNIB__S, wait % SNIB__S}, NULL) < 0)

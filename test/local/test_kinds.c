@@ -573,9 +573,78 @@ static void a_repeated_change_counts_once(void **state)
         assert_true(r.applied);
         assert_int_equal(r.value, 15);
         assert_int_equal(query(a, "thing").value, 15);
-        for (int i = 0; i < 100; i++) /* and the memory has an end */
+        for (int i = 0; i < 1000; i++) /* and the memory has an end */
                 change(a, SNIB__ADD, SNIB_KIND_SEMAPHORE, "thing", 1);
-        assert_int_equal(ask_sql(dir, "SELECT count(*) FROM done"), SNIB__DONES_MAX);
+        assert_in_range(ask_sql(dir, "SELECT count(*) FROM memory"), SNIB__DONES_MAX, 8 * SNIB__DONES_MAX);
+}
+
+static int64_t free_now(void)
+{
+        return query(a, "thing").value;
+}
+
+/* The memory of who took goes with the semaphore, however it ends. */
+static void a_semaphore_remembers_who_took(void **state)
+{
+        static const char *const ends[] = {NULL, "UPDATE content SET expires_ms=1"};
+
+        for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+                struct snib__id x = pump_id(a), y = pump_id(a);
+
+                change(a, SNIB__SET, SNIB_KIND_SEMAPHORE, "thing", 10);
+                for (int k = 0; k < 2; k++)
+                        assert_int_equal(ask(a, SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, "thing", x, 3).status,
+                                         SNIB__GRANTED);
+                assert_int_equal(ask(a, SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, "thing", y, 2).status, SNIB__GRANTED);
+                assert_int_equal(free_now(), 5);
+                assert_int_equal(ask_sql(dir, "SELECT count(*) FROM seat"), 0);
+                assert_int_equal(ask(a, SNIB__RELEASE, SNIB_KIND_SEMAPHORE, "thing", x, 3).status, SNIB__RELEASED);
+                assert_int_equal(free_now(), 8);
+                assert_int_equal(ask(a, SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, "thing", x, 3).status, SNIB__BUSY);
+                assert_int_equal(ask_sql(dir, "SELECT count(*) FROM memory WHERE what=2"), 1);
+                if (ends[i])
+                        run_sql(dir, ends[i]);
+                else
+                        change(a, SNIB__DELETE, SNIB_KIND_SEMAPHORE, "thing", 0);
+                change(a, SNIB__SET, SNIB_KIND_SEMAPHORE, "thing", 20);
+                assert_int_equal(ask(a, SNIB__RELEASE, SNIB_KIND_SEMAPHORE, "thing", y, 2).status, SNIB__GONE);
+                assert_int_equal(free_now(), 20);
+                change(a, SNIB__DELETE, SNIB_KIND_SEMAPHORE, "thing", 0);
+        }
+}
+
+/* Of what is remembered only what concerns a request can be in its way. */
+static void F133_a_damaged_memory_is_refused(void **state)
+{
+        static const struct {
+                enum snib__verb verb;
+                int kind;
+                const char *sql;
+        } damaged[] = {
+            {SNIB__SET, SNIB_KIND_LATCH, "UPDATE memory SET what=2"},
+            {SNIB__SET, SNIB_KIND_LATCH, "UPDATE memory SET what=3"},
+            {SNIB__SET, SNIB_KIND_LATCH, "UPDATE memory SET what=-1"},
+            {SNIB__SET, SNIB_KIND_LATCH, "UPDATE memory SET what=4294967297"},
+            {SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, "UPDATE memory SET value=0 WHERE what=2"},
+            {SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, "UPDATE memory SET value=-5 WHERE what=2"},
+            {SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, "UPDATE memory SET value=4294967297 WHERE what=2"},
+        };
+
+        for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+                struct snib__id x = pump_id(a);
+                struct snib__reply r;
+
+                if (damaged[i].verb == SNIB__ACQUIRE)
+                        change(a, SNIB__SET, damaged[i].kind, "thing", 5);
+                r = ask(a, damaged[i].verb, damaged[i].kind, "thing", x, 1);
+                assert_int_not_equal(r.status, SNIB__FAILED);
+                run_sql(dir, damaged[i].sql);
+                r = ask(a, damaged[i].verb, damaged[i].kind, "thing", x, 1);
+                if (r.status != SNIB__FAILED || r.error != SNIB_ECORRUPT)
+                        fail_msg("%s: status %d, error %d", damaged[i].sql, (int)r.status, r.error);
+                assert_non_null(strstr(r.error_text, "are damaged"));
+                change(a, SNIB__DELETE, damaged[i].kind, "thing", 0);
+        }
 }
 
 static void permits_are_released_by_their_ids(void **state)
@@ -781,7 +850,7 @@ static void F134_a_file_of_schema_1_is_taken_over(void **state)
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         assert_true(snib__live_take(fd, 70)); /* the holder lives */
         p = pump_connect(url_of(old, ""), 3);
-        assert_int_equal(ask_sql(old, "PRAGMA user_version"), 2);
+        assert_int_equal(ask_sql(old, "PRAGMA user_version"), SNIB__SCHEMA_VERSION);
         r = query(p, "held");
         assert_true(r.held);
         assert_int_equal(r.kind, SNIB_KIND_LOCK);
@@ -801,6 +870,44 @@ static void F134_a_file_of_schema_1_is_taken_over(void **state)
         assert_int_equal(r.waiters, 2);
         pump_close(p);
         close(fd);
+}
+
+/* The tables as they were; what is remembered goes on to be. */
+static const char version_2[] =
+    "CREATE TABLE done(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL,"
+    " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
+    "DROP TABLE memory;"
+    "ALTER TABLE seat RENAME COLUMN claimed TO confirmed;"
+    "PRAGMA user_version=2;"
+    "INSERT INTO object VALUES('thing',0,7,10,'','',0,'',1,0,0);"
+    "INSERT INTO content VALUES('thing',5,0,9223372036854775807,NULL);"
+    "INSERT INTO seat VALUES('thing',1,7,'00000007-0000-4000-8000-000000000000:1','h7',77,'l7',"
+    "1,999999999999999,3,0,1);"
+    "INSERT INTO done VALUES('thing',1,'00000007-0000-4000-8000-000000000000:2',999999999999999,8,1);";
+
+static void F134_a_file_of_schema_2_is_taken_over(void **state)
+{
+        const char *old = tmp_path("old2");
+        struct snib__id took = {"00000007-0000-4000-8000-000000000000:1"};
+        struct snib__id added = {"00000007-0000-4000-8000-000000000000:2"};
+        struct snib__reply r;
+        struct pump *p;
+
+        assert_int_equal(mkdir(old, 0700), 0);
+        pump_close(pump_connect(url_of(old, ""), 3));
+        run_sql(old, version_2);
+        p = pump_connect(url_of(old, ""), 3);
+        assert_int_equal(ask_sql(old, "PRAGMA user_version"), SNIB__SCHEMA_VERSION);
+        assert_int_equal(ask_sql(old, "SELECT flags FROM object WHERE name='thing'"), 0);
+        r = ask(p, SNIB__ADD, SNIB_KIND_SEMAPHORE, "thing", added, 3);
+        assert_true(r.applied);
+        assert_int_equal(r.value, 8);
+        assert_int_equal(query(p, "thing").value, 5);
+        assert_int_equal(ask(p, SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, "thing", took, 3).status, SNIB__GRANTED);
+        assert_int_equal(query(p, "thing").value, 5);
+        assert_int_equal(ask(p, SNIB__RELEASE, SNIB_KIND_SEMAPHORE, "thing", took, 3).status, SNIB__RELEASED);
+        assert_int_equal(query(p, "thing").value, 8);
+        pump_close(p);
 }
 
 /* Two readers and a waiting writer; two permits and a waiter; a register; a latch. */
@@ -831,9 +938,6 @@ static const struct {
     {"rw", "UPDATE object SET flags=9223372036854775807"},
     {"rw", "UPDATE object SET flags=15"},
     {"rw", "DELETE FROM seat"},
-    {"latch", "DELETE FROM done"},
-    {"latch", "UPDATE done SET id=''"},
-    {"latch", "UPDATE done SET id='a b'"},
     {"rw", "UPDATE seat SET kind=77"},
     {"rw", "UPDATE seat SET kind=-1"},
     {"rw", "UPDATE seat SET kind=0"},
@@ -860,7 +964,7 @@ static const struct {
     {"rw", "UPDATE object SET token=1"},
     {"rw", "UPDATE seat SET token=0"},
     {"rw", "UPDATE seat SET token=9223372036854775807"},
-    {"rw", "UPDATE seat SET confirmed=7"},
+    {"rw", "UPDATE seat SET claimed=7"},
     {"rw", "UPDATE seat SET number=5"},
     {"rw", "UPDATE waiter SET number=0"},
     {"rw", "UPDATE waiter SET number=-1"},
@@ -918,7 +1022,7 @@ static void F133_damaged_rows_are_told_and_crash_nothing(void **state)
                 }
                 assert_int_equal(acquire(a, "another", ids[0], LEASE).status, SNIB__GRANTED);
                 pump_forget(a);
-                run_sql(dir, "DELETE FROM object;DELETE FROM seat;DELETE FROM waiter;DELETE FROM done;DELETE FROM "
+                run_sql(dir, "DELETE FROM object;DELETE FROM seat;DELETE FROM waiter;DELETE FROM memory;DELETE FROM "
                              "content");
         }
 }
@@ -963,7 +1067,10 @@ int main(void)
             T(the_listing_knows_every_kind),
             T(kinds_do_not_mix),
             T(memory_that_is_missing_is_told),
+            T(a_semaphore_remembers_who_took),
+            T(F133_a_damaged_memory_is_refused),
             T(F134_a_file_of_schema_1_is_taken_over),
+            T(F134_a_file_of_schema_2_is_taken_over),
             T(F133_damaged_rows_are_told_and_crash_nothing),
             T(F133_a_damaged_record_of_the_dead_does_not_keep_others_out),
 #undef T

@@ -323,17 +323,17 @@ static void a_restart_of_the_machine_ends_all_holds(void **state)
             "1,999999999999999,1000,0,1,0,0);"
             /* a semaphore with 5 free; 2 were taken for good, 3 and 4 were given out and not confirmed */
             "INSERT INTO object VALUES('sem',0,7,2,'','',0,'',1,0,0),('ends',0,7,0,'','',0,'',1,0,0),"
-            "('permits',70,8,2,'','',0,'',1,0,0),('latch',0,9,8,'','',0,'',1,0,0),"
+            "('permits',70,8,2,'','',0,'',1,0,0),('latch',0,9,0,'','',0,'',1,0,0),"
             "('register',77,10,0,'','',0,'',1,0,0);"
             "INSERT INTO seat VALUES('sem',1,7,'00000007-0000-4000-8000-000000000000:2','h',1,'l',"
-            "1,999999999999999,3,0,0),('sem',2,7,'00000007-0000-4000-8000-000000000000:3','h',1,'l',"
-            "1,999999999999999,2,0,1),('sem',3,7,'00000007-0000-4000-8000-000000000000:4','h',1,'l',"
+            "1,999999999999999,3,0,0),('sem',3,7,'00000007-0000-4000-8000-000000000000:4','h',1,'l',"
             "1,999999999999999,4,0,0),('permits',1,8,'00000007-0000-4000-8000-000000000000:5','h',1,'l',"
             "1,999999999999999,0,70,1);"
             "INSERT INTO content VALUES('sem',5,0,9223372036854775807,NULL),('ends',5,0,999999999999999,NULL),"
             "('permits',3,0,9223372036854775807,NULL),('latch',2,0,9223372036854775807,NULL),"
             "('register',0,77,9223372036854775807,'v');"
-            "INSERT INTO done VALUES('latch',1,'00000007-0000-4000-8000-000000000000:6',999999999999999,2,1);"
+            "INSERT INTO memory VALUES('sem','00000007-0000-4000-8000-000000000000:3',999999999999999,2,2),"
+            "('latch','00000007-0000-4000-8000-000000000000:6',999999999999999,2,1);"
             "INSERT INTO client VALUES(70,'00000007-0000-4000-8000-000000000000',1,1,'h','l',1)");
         p = pump_connect(url_of(dir, ""), 1);
         r = acquire(p, "job", pump_id(p), LEASE);
@@ -484,16 +484,16 @@ static void rows_free_for_a_day_are_reaped(void **state)
         struct snib_error err;
 
         assert_int_equal(try_open(url_of(dir, ""), 1, &err), 0);
-        run_sql(dir, "INSERT INTO object VALUES('old',1,-1,8,'','',0,'',1000,0,0),"
+        run_sql(dir, "INSERT INTO object VALUES('old',1,-1,0,'','',0,'',1000,0,0),"
                      "('new',2,-1,0,'','',0,'',CAST(strftime('%s','now') AS INTEGER)*1000,0,0),"
                      "('latch',3,9,0,'','',0,'',1000,0,0);"
-                     "INSERT INTO done VALUES('old',1,'x:1',1,1,1);"
+                     "INSERT INTO memory VALUES('old','x:1',1,1,1);"
                      "INSERT INTO content VALUES('latch',1,0,9223372036854775807,NULL);"
                      "DELETE FROM meta WHERE key='reaped_ms'");
         assert_int_equal(try_open(url_of(dir, ""), 1, &err), 0);
         assert_int_equal(ask_sql(dir, "SELECT count(*) FROM object"), 2);
         assert_int_equal(ask_sql(dir, "SELECT min(token) FROM object"), 2);
-        assert_int_equal(ask_sql(dir, "SELECT count(*) FROM done"), 0);
+        assert_int_equal(ask_sql(dir, "SELECT count(*) FROM memory"), 0);
 }
 
 /* A release, or the end of a process, must be possible where nothing else is. */

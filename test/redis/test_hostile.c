@@ -82,6 +82,7 @@ static void ask_of(int kind, enum snib__verb verb)
         op.kind = kind;
         op.enqueue = true;
         p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+        p->engine->ops->flush(p->engine);
         /* Before its first acquire the client writes who it is. */
         if (verb == SNIB__ACQUIRE && !known && !snib__kind_momentary(kind)) {
                 known = true;
@@ -315,6 +316,28 @@ static void F138_more_replies_than_questions_close(void **state)
         (void)answered(SNIB__RELEASED);
         (void)answered(SNIB__RELEASED);
         link_down(SNIB_EPROTOCOL);
+}
+
+static void what_is_submitted_is_kept_until_it_is_flushed(void **state)
+{
+        struct snib__op op = pump_op(p, SNIB__RELEASE, "name", pump_id(p), 30000);
+        struct snib__interest i;
+
+        (void)state;
+        memory_clear_out(commands);
+        p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+        p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+        p->engine->ops->interest(p->engine, now, &i);
+        assert_true(i.kept && i.deadline > now);
+        assert_int_equal(commands->out_length, 0);
+        p->engine->ops->flush(p->engine);
+        p->engine->ops->interest(p->engine, now, &i);
+        assert_false(i.kept);
+        assert_true(commands->out_length > 0);
+        say(commands, "*1\r\n:1\r\n*1\r\n:1\r\n");
+        turn();
+        (void)answered(SNIB__RELEASED);
+        (void)answered(SNIB__RELEASED);
 }
 
 static void F138_fewer_replies_end_at_the_deadline(void **state)
@@ -684,6 +707,7 @@ int main(void)
             TEST(F137_wrong_shapes_are_refused),
             TEST(F137_wrong_shapes_of_every_kind_are_refused),
             TEST(F138_more_replies_than_questions_close),
+            TEST(what_is_submitted_is_kept_until_it_is_flushed),
             TEST(F138_fewer_replies_end_at_the_deadline),
             TEST(F138_an_unasked_error_closes_with_its_code),
             TEST(F21_replies_in_single_bytes),

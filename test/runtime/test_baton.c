@@ -140,6 +140,7 @@ static void answer(struct world *w, int poller, unsigned mask)
         for (int i = 0; i < WAITERS; i++)
                 if (mask & 1u << i) {
                         w->t[i].done = true;
+                        snib__baton_done(&w->baton, &w->t[i].member);
                         if (i != poller)
                                 w->t[i].woken = true;
                 }
@@ -152,6 +153,7 @@ static void answer(struct world *w, int poller, unsigned mask)
 static void cancel(struct world *w, struct thread *t)
 {
         t->done = true;
+        snib__baton_done(&w->baton, &t->member);
         if (t->pc == POLLING)
                 t->kicked = w->bug != ANSWER_WITHOUT_KICK;
         else

@@ -347,6 +347,10 @@ static void options_of_other_versions(void **state)
         assert_int_equal(snib_open(&no, "mem:", &co, &err), SNIB_EINVAL);
         co = (struct snib_options){SNIB_OPTIONS_INIT, .timeout_ms = -1};
         assert_int_equal(snib_open(&no, "mem:", &co, &err), SNIB_EINVAL);
+        co = (struct snib_options){SNIB_OPTIONS_INIT, .spin_us = SNIB_SPIN_MAX_US + 1};
+        assert_int_equal(snib_open(&no, "mem:", &co, &err), SNIB_EINVAL);
+        co.spin_us = SNIB_SPIN_OFF - 1;
+        assert_int_equal(snib_open(&no, "mem:", &co, &err), SNIB_EINVAL);
         assert_null(no);
         snib_close(c);
 }
@@ -360,6 +364,11 @@ static void urls_that_are_refused(void **state)
                                           "mem:?timeout=x",
                                           "mem:?timeout=0",
                                           "mem:?timeout=9999h",
+                                          "mem:?spin=off",
+                                          "redis://127.0.0.1:1?spin=50",
+                                          "redis://127.0.0.1:1?spin=0us",
+                                          "redis://127.0.0.1:1?spin=50usec",
+                                          "redis://127.0.0.1:1?spin=2000us",
                                           "redis://",
                                           "local:?mode=q"};
         struct snib_error err;

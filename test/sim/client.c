@@ -43,6 +43,9 @@ static void submit(struct sim *w, struct sim_client *c, const struct snib__effec
                   e->op.enqueue ? " enqueue" : "");
         sim_check_submit(w, c, e);
         c->ops->submit(c->engine, tag, &e->op, sim_local(w, c));
+        /* One that is alone leaves at once; others are kept for company. */
+        if (c->core.outstanding == 1 && c->ops->flush)
+                c->ops->flush(c->engine);
 }
 
 static void watch(struct sim *w, struct sim_client *c, const struct snib__effect *e, int by)
@@ -261,7 +264,7 @@ static void drive(struct sim *w, struct sim_client *c)
                         sim_fail(w, SIM_STUCK, "R2", "client %d: the engine always has something to do", c->index);
                         return;
                 }
-        } while (interest.deadline <= now);
+        } while (interest.deadline <= now || interest.kept);
         if (c->closing && (snib__list_empty(&c->core.holds) || now >= c->close_limit))
                 exit_client(w, c);
 }
@@ -274,7 +277,7 @@ void sim_client_schedule(struct sim *w, struct sim_client *c)
         if (!c->alive || !c->running)
                 return;
         c->ops->interest(c->engine, sim_local(w, c), &interest);
-        due = snib__min(snib__core_deadline(&c->core), interest.deadline);
+        due = interest.kept ? 0 : snib__min(snib__core_deadline(&c->core), interest.deadline);
         if (c->closing)
                 due = snib__min(due, c->close_limit);
         if (due != SNIB__NEVER)

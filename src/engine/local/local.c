@@ -364,6 +364,8 @@ static void local_interest(struct snib__engine *e, snib__ns now, struct snib__in
 {
         struct snib__local *c = local(e);
 
+        ret->kept = false;
+        ret->changes = 0;
         ret->count = 1;
         ret->fds[0].fd = c->epoll_fd;
         ret->fds[0].events = EPOLLIN;

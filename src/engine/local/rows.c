@@ -5,8 +5,11 @@
  * model's) and not a transaction (the caller's). Called with store.lock held.
  *
  * A record is the row of its object, which also has the first seat and says in which other tables there are rows of
- * this name: more seats, waiters, requests to remember. What exists without anybody holding it is in a table of its
- * own. So a lock that nobody waits for is one row, read once and written once; and each column of it costs.
+ * this name: more seats, waiters. What exists without anybody holding it is in a table of its own. So a lock that
+ * nobody waits for is one row, read once and written once; and each column of it costs.
+ *
+ * What is remembered of requests, that a semaphore was taken from among it, is not loaded but for the one at hand: no
+ * other can matter to it. So the model never sees that there are many; that not too many are kept is done here.
  *
  * What comes out of the file is another process's word. Nothing is repaired: a row that snib__rows_save() would not
  * have written makes the record damaged, and the answer is SQLITE_CORRUPT. Hosts and labels are cut to their fields.
@@ -20,11 +23,15 @@
 
 /* The columns of whoever sits or waits, first in every row; those of snib__number follow. */
 #define SEAT "id,host,pid,label,since_ms,expires_ms"
-#define SEAT_ROW SEAT ",kind,number,token,confirmed"
+#define SEAT_ROW SEAT ",kind,number,token,claimed"
 #define WAITER_ROW SEAT ",kind,number,seen,observer,lease_ms"
 #define OBJECT_ROW SEAT ",kind,held_token,flags,token"
 #define COLUMN_NUMBERS 6
 #define CLIENT "uuid,slot,pid,pid_namespace,host,label"
+
+/* Of a name, at least: the newest of the requests that are remembered, as many changes as the model keeps, and as many
+ * takings. */
+#define MEMORIES_KEPT (2 * SNIB__DONES_MAX)
 
 /* Nobody sits, waits or exists. In the column where the kind of the first seat stands otherwise. */
 #define KIND_NONE SNIB_KIND_ANY
@@ -34,8 +41,7 @@ enum {
         CONFIRMED = 1, /* the first seat is */
         MORE_SEATS = 2,
         WAITERS = 4,
-        DONES = 8,
-        FLAGS_MAX = 15
+        FLAGS_MAX = 7
 };
 
 static const char *const sql[SNIB__SQL_COUNT] = {
@@ -53,7 +59,7 @@ static const char *const sql[SNIB__SQL_COUNT] = {
     [SNIB__SQL_SEAT_ADD] = ("INSERT INTO seat(" SEAT_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,"
                             "(SELECT coalesce(max(seq),0)+1 FROM seat WHERE name=?11))"),
     [SNIB__SQL_SEAT_SET] =
-        "UPDATE seat SET expires_ms=?6,kind=?7,number=?8,token=?9,confirmed=?10 WHERE name=?11 AND seq=?12",
+        "UPDATE seat SET expires_ms=?6,kind=?7,number=?8,token=?9,claimed=?10 WHERE name=?11 AND seq=?12",
     [SNIB__SQL_SEAT_REMOVE] = "DELETE FROM seat WHERE name=?1 AND seq=?2",
     [SNIB__SQL_WAITER_GET] = "SELECT " WAITER_ROW ",seq FROM waiter WHERE name=?1 ORDER BY seq LIMIT ?2",
     [SNIB__SQL_WAITER_ADD] =
@@ -63,10 +69,13 @@ static const char *const sql[SNIB__SQL_COUNT] = {
         ("UPDATE waiter SET expires_ms=?6,kind=?7,number=?8,seen=?9,observer=?10,lease_ms=?11 WHERE name=?12 AND "
          "seq=?13"),
     [SNIB__SQL_WAITER_REMOVE] = "DELETE FROM waiter WHERE name=?1 AND seq=?2",
-    [SNIB__SQL_DONE_GET] = "SELECT id,expires_ms,value,applied,seq FROM done WHERE name=?1 ORDER BY seq LIMIT ?2",
-    [SNIB__SQL_DONE_ADD] = ("INSERT INTO done(id,expires_ms,value,applied,name,seq) VALUES(?1,?2,?3,?4,?5,"
-                            "(SELECT coalesce(max(seq),0)+1 FROM done WHERE name=?5))"),
-    [SNIB__SQL_DONE_REMOVE] = "DELETE FROM done WHERE name=?1 AND seq=?2",
+    [SNIB__SQL_MEMORY_GET] = "SELECT expires_ms,value,what FROM memory WHERE name=?1 AND id=?2",
+    [SNIB__SQL_MEMORY_PUT] = "INSERT OR REPLACE INTO memory(name,id,expires_ms,value,what) VALUES(?1,?2,?3,?4,?5)",
+    [SNIB__SQL_MEMORY_REMOVE] = "DELETE FROM memory WHERE name=?1 AND id=?2",
+    [SNIB__SQL_MEMORY_PRUNE] =
+        ("DELETE FROM memory WHERE name=?1 AND expires_ms<(SELECT expires_ms FROM memory WHERE name=?1 "
+         "ORDER BY expires_ms DESC LIMIT 1 OFFSET ?2)"),
+    [SNIB__SQL_MEMORY_UNTAKE] = "DELETE FROM memory WHERE name=?1 AND what=2",
     [SNIB__SQL_CONTENT_GET] = "SELECT value,version,expires_ms,CASE WHEN ?2 THEN data END FROM content WHERE name=?1",
     [SNIB__SQL_CONTENT_PUT] =
         "INSERT OR REPLACE INTO content(value,version,expires_ms,data,name) VALUES(?1,?2,?3,?4,?5)",
@@ -189,7 +198,6 @@ struct table {
         enum snib__statement get, add, set, remove;
         size_t most; /* rows of a name */
         int numbers; /* columns of snib__number */
-        int (*load)(struct snib__store *s, sqlite3_stmt *q, const struct table *t, struct snib__rows *rows);
         /* Row to record: false for one that cannot be. */
         bool (*put)(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS]);
         /* Record to row: number i of those that belong into the table, NULL past the end. */
@@ -221,7 +229,9 @@ static bool put_holder(struct snib__store *s, const struct snib__seat *seat, con
         h->n = h->kind == SNIB_KIND_SEMAPHORE ? count : 1;
         h->index = h->kind == SNIB_KIND_PERMITS ? count : 0;
         r->held++;
-        return h->kind == SNIB_KIND_SEMAPHORE || h->kind == SNIB_KIND_PERMITS || count == 0;
+        if (h->kind == SNIB_KIND_SEMAPHORE)
+                return !h->claimed;
+        return h->kind == SNIB_KIND_PERMITS || count == 0;
 }
 
 static void numbers_of(const struct snib__holder *h, int64_t number[SNIB__NUMBERS])
@@ -239,15 +249,33 @@ static size_t in_object(const struct snib__record *r)
         return r->held && (r->family == SNIB__FAMILY_LOCK || r->family == SNIB__FAMILY_RW);
 }
 
+/* Of a semaphore, and confirmed: only a memory of who took. */
+static bool is_memory(const struct snib__holder *h)
+{
+        return h->kind == SNIB_KIND_SEMAPHORE && h->claimed;
+}
+
+/* How many of the seats are memories: at most that of the request at hand. */
+static size_t memories(const struct snib__record *r)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; r->family == SNIB__FAMILY_SEMAPHORE && i < r->held; i++)
+                n += is_memory(&r->holder[i]);
+        return n;
+}
+
 static const struct snib__seat *holder_at(const struct snib__store *s, size_t i, int64_t number[SNIB__NUMBERS])
 {
         const struct snib__record *r = &s->record;
-        const struct snib__holder *h = &r->holder[in_object(r) + i];
+        size_t at = in_object(r) + i;
 
-        if (in_object(r) + i >= r->held)
+        for (size_t k = 0; r->family == SNIB__FAMILY_SEMAPHORE && k <= at && k < r->held; k++)
+                at += is_memory(&r->holder[k]);
+        if (at >= r->held)
                 return NULL;
-        numbers_of(h, number);
-        return &h->seat;
+        numbers_of(&r->holder[at], number);
+        return &r->holder[at].seat;
 }
 
 static bool put_waiter(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
@@ -366,37 +394,12 @@ static int load_row(struct snib__store *s, sqlite3_stmt *q, const struct table *
         return SQLITE_OK;
 }
 
-static int load_done(struct snib__store *s, sqlite3_stmt *q, const struct table *t, struct snib__rows *rows)
-{
-        struct snib__record *r = &s->record;
-        int rc = reserve_row(s, rows);
-        struct snib__row *row;
-        struct snib__done *d;
-
-        (void)t;
-        if (rc != SQLITE_OK)
-                return rc;
-        row = &rows->row[rows->count];
-        d = &r->done[r->dones];
-        if (!read_id(q, 0, &d->id))
-                return damaged(s, "a request that is remembered has an id");
-        d->expires_ms = sqlite3_column_int64(q, 1);
-        d->value = sqlite3_column_int64(q, 2);
-        d->applied = sqlite3_column_int64(q, 3) != 0;
-        row->seq = sqlite3_column_int64(q, 4);
-        row->id = d->id;
-        rows->count++;
-        r->dones++;
-        return SQLITE_OK;
-}
-
 static const struct table seat_table = {.get = SNIB__SQL_SEAT_GET,
                                         .add = SNIB__SQL_SEAT_ADD,
                                         .set = SNIB__SQL_SEAT_SET,
                                         .remove = SNIB__SQL_SEAT_REMOVE,
                                         .most = SNIB__SEATS_MAX,
                                         .numbers = SNIB__NUMBER_LEASE,
-                                        .load = load_row,
                                         .put = put_holder,
                                         .at = holder_at};
 static const struct table waiter_table = {.get = SNIB__SQL_WAITER_GET,
@@ -405,15 +408,8 @@ static const struct table waiter_table = {.get = SNIB__SQL_WAITER_GET,
                                           .remove = SNIB__SQL_WAITER_REMOVE,
                                           .most = SNIB__WAITERS_MAX,
                                           .numbers = SNIB__NUMBERS,
-                                          .load = load_row,
                                           .put = put_waiter,
                                           .at = waiter_at};
-static const struct table done_table = {.get = SNIB__SQL_DONE_GET,
-                                        .add = SNIB__SQL_DONE_ADD,
-                                        .remove = SNIB__SQL_DONE_REMOVE,
-                                        .most = SNIB__DONES_MAX,
-                                        .load = load_done};
-
 static int load_rows(struct snib__store *s, struct snib__name name, const struct table *t, struct snib__rows *rows)
 {
         sqlite3_stmt *q = s->statement[t->get];
@@ -422,13 +418,62 @@ static int load_rows(struct snib__store *s, struct snib__name name, const struct
         bind_name(q, 1, name);
         (void)sqlite3_bind_int64(q, 2, (int64_t)t->most + 1);
         while ((rc = sqlite3_step(q)) == SQLITE_ROW && loaded == SQLITE_OK)
-                loaded = t->load(s, q, t, rows);
+                loaded = load_row(s, q, t, rows);
         rc = done(q, rc);
         if (rc != SQLITE_OK || loaded != SQLITE_OK)
                 return rc != SQLITE_OK ? rc : loaded;
         return rows->count && rows->count <= t->most
                    ? SQLITE_OK
                    : damaged(s, "the rows that an object has are there, and not too many");
+}
+
+/* Requests of which is remembered that they were executed. */
+static bool remembered(const struct snib__op *op)
+{
+        return op->verb >= SNIB__SET || op->permits ||
+               (op->kind == SNIB_KIND_SEMAPHORE && (op->verb == SNIB__ACQUIRE || op->verb == SNIB__RELEASE));
+}
+
+/* Puts into the record what is remembered of a request. False: it cannot be. */
+static bool put_memory(struct snib__record *r, const struct snib__id *id, const struct snib__memory *m)
+{
+        struct snib__holder *h = &r->holder[r->held];
+
+        if (m->what != SNIB__MEMORY_TOOK) {
+                r->done[r->dones++] = (struct snib__done){
+                    .id = *id, .expires_ms = m->expires_ms, .value = m->value, .applied = m->what != 0};
+                return m->what == SNIB__MEMORY_APPLIED || m->what == SNIB__MEMORY_REFUSED;
+        }
+        memset(h, 0, sizeof(*h));
+        h->seat.id = *id;
+        h->seat.expires_ms = m->expires_ms;
+        h->kind = SNIB_KIND_SEMAPHORE;
+        h->n = m->value;
+        h->claimed = true;
+        r->held++;
+        return r->family == SNIB__FAMILY_SEMAPHORE;
+}
+
+static int load_memory(struct snib__store *s, const struct snib__op *op)
+{
+        sqlite3_stmt *q = s->statement[SNIB__SQL_MEMORY_GET];
+        struct snib__record *r = &s->record;
+        int rc = reserve_record(r, r->held + 1, r->queued, r->dones + 1);
+
+        if (rc != SQLITE_OK)
+                return rc;
+        bind_name(q, 1, op->name);
+        bind_text(q, 2, op->id.text);
+        rc = sqlite3_step(q);
+        if (rc == SQLITE_ROW) {
+                s->memory.expires_ms = sqlite3_column_int64(q, 0);
+                s->memory.value = sqlite3_column_int64(q, 1);
+                s->memory.what = sqlite3_column_int64(q, 2);
+                if (!put_memory(r, &op->id, &s->memory))
+                        (void)damaged(s, "what is remembered of a request can have been its answer");
+        }
+        rc = done(q, rc);
+        return s->damage ? SQLITE_CORRUPT : rc;
 }
 
 /* The statement stays open: the value is its memory. */
@@ -463,7 +508,7 @@ static bool put_first(struct snib__store *s, const struct snib__seat *seat, cons
 }
 
 /* The rest of a record whose object has a row. */
-static int load_object(struct snib__store *s, sqlite3_stmt *q, struct snib__name name, bool data)
+static int load_object(struct snib__store *s, sqlite3_stmt *q, const struct snib__op *op, bool data)
 {
         struct snib__record *r = &s->record;
         int64_t kind = sqlite3_column_int64(q, COLUMN_NUMBERS), flags = sqlite3_column_int64(q, COLUMN_NUMBERS + 2);
@@ -483,14 +528,15 @@ static int load_object(struct snib__store *s, sqlite3_stmt *q, struct snib__name
         r->token = s->token = sqlite3_column_int64(q, COLUMN_NUMBERS + 3);
         if (!read_seat(q, &first) || !put_first(s, &first, number))
                 return damaged(s, "who sits first is somebody, and holds a lock");
+        s->first = r->held > 0;
         if (flags & MORE_SEATS)
-                rc = load_rows(s, name, &seat_table, &s->seats);
+                rc = load_rows(s, op->name, &seat_table, &s->seats);
         if (rc == SQLITE_OK && (flags & WAITERS))
-                rc = load_rows(s, name, &waiter_table, &s->waiters);
-        if (rc == SQLITE_OK && (flags & DONES))
-                rc = load_rows(s, name, &done_table, &s->dones);
+                rc = load_rows(s, op->name, &waiter_table, &s->waiters);
         if (rc == SQLITE_OK && r->family > SNIB__FAMILY_RW)
-                rc = load_content(s, name, data);
+                rc = load_content(s, op->name, data);
+        if (rc == SQLITE_OK && remembered(op))
+                rc = load_memory(s, op);
         return rc;
 }
 
@@ -517,11 +563,12 @@ static void clear(struct snib__store *s)
         s->change.record = s->change.holders = s->change.queue = s->change.dones = false;
         s->change.tells = 0;
         s->damage = NULL;
-        s->existed = false;
+        s->existed = s->first = false;
         s->kind = KIND_NONE;
         s->flags = 0;
         s->token = 0;
-        s->seats.count = s->waiters.count = s->dones.count = 0;
+        s->seats.count = s->waiters.count = 0;
+        s->memory.what = SNIB__MEMORY_NONE;
         memset(&s->content, 0, sizeof(s->content));
 }
 
@@ -535,7 +582,7 @@ int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data)
         bind_name(q, 1, op->name);
         rc = sqlite3_step(q);
         s->existed = rc == SQLITE_ROW;
-        rc = s->existed ? load_object(s, q, op->name, data) : done(q, rc);
+        rc = s->existed ? load_object(s, q, op, data) : done(q, rc);
         if (rc == SQLITE_OK)
                 rc = reserve_more(s, op);
         wrong = rc == SQLITE_OK ? snib__record_check(&s->record) : NULL;
@@ -570,8 +617,8 @@ static int kind_of(const struct snib__record *r)
 
 static int flags_of(const struct snib__record *r)
 {
-        return (in_object(r) && r->holder[0].claimed ? CONFIRMED : 0) | (r->held > in_object(r) ? MORE_SEATS : 0) |
-               (r->queued ? WAITERS : 0) | (r->dones ? DONES : 0);
+        return (in_object(r) && r->holder[0].claimed ? CONFIRMED : 0) |
+               (r->held > in_object(r) + memories(r) ? MORE_SEATS : 0) | (r->queued ? WAITERS : 0);
 }
 
 /* Where nobody sits, `since_ms` says since when. The row stays, for the token, and for a release on a full disk. */
@@ -649,34 +696,79 @@ static int save_rows(struct snib__store *s, struct snib__name name, const struct
         return rc;
 }
 
-static int add_done(struct snib__store *s, struct snib__name name, const struct snib__done *d)
+/* What is to be remembered of a request. */
+static struct snib__memory memory_of(const struct snib__record *r, const struct snib__id *id)
 {
-        sqlite3_stmt *q = s->statement[SNIB__SQL_DONE_ADD];
-
-        bind_text(q, 1, d->id.text);
-        (void)sqlite3_bind_int64(q, 2, d->expires_ms);
-        (void)sqlite3_bind_int64(q, 3, d->value);
-        (void)sqlite3_bind_int64(q, 4, d->applied);
-        bind_name(q, 5, name);
-        return snib__rows_run(s, SNIB__SQL_DONE_ADD);
+        for (size_t i = r->dones; i-- > 0;)
+                if (snib__id_equal(&r->done[i].id, id))
+                        return (struct snib__memory){
+                            .what = r->done[i].applied, .expires_ms = r->done[i].expires_ms, .value = r->done[i].value};
+        for (size_t i = 0; i < r->held; i++)
+                if (is_memory(&r->holder[i]) && snib__id_equal(&r->holder[i].seat.id, id))
+                        return (struct snib__memory){.what = SNIB__MEMORY_TOOK,
+                                                     .expires_ms = r->holder[i].seat.expires_ms,
+                                                     .value = r->holder[i].n};
+        return (struct snib__memory){.what = SNIB__MEMORY_NONE};
 }
 
-/* What is remembered never changes: the oldest go, new ones come. */
-static int save_dones(struct snib__store *s, struct snib__name name)
+/* One request in 32 is followed by a cleaning of what its name remembers. Which one is a lot drawn from its id, so that
+ * nobody has to count, and short-lived clients do their part. */
+static bool cleans(const struct snib__id *id)
 {
-        const struct snib__record *r = &s->record;
-        size_t kept = 0;
-        int rc = SQLITE_OK;
+        uint32_t lot = 2166136261U; /* FNV-1a */
 
-        for (size_t i = 0; i < s->dones.count && rc == SQLITE_OK; i++) {
-                if (kept < r->dones && snib__id_equal(&r->done[kept].id, &s->dones.row[i].id))
-                        kept++;
-                else
-                        rc = remove_row(s, name, SNIB__SQL_DONE_REMOVE, s->dones.row[i].seq);
+        for (const char *c = id->text; *c; c++)
+                lot = (lot ^ (unsigned char)*c) * 16777619U;
+        return lot % 32 == 0;
+}
+
+static int put_memory_row(struct snib__store *s, const struct snib__op *op, const struct snib__memory *m)
+{
+        sqlite3_stmt *q = s->statement[SNIB__SQL_MEMORY_PUT];
+
+        bind_name(q, 1, op->name);
+        bind_text(q, 2, op->id.text);
+        (void)sqlite3_bind_int64(q, 3, m->expires_ms);
+        (void)sqlite3_bind_int64(q, 4, m->value);
+        (void)sqlite3_bind_int64(q, 5, m->what);
+        return snib__rows_run(s, SNIB__SQL_MEMORY_PUT);
+}
+
+static int prune(struct snib__store *s, struct snib__name name)
+{
+        sqlite3_stmt *q = s->statement[SNIB__SQL_MEMORY_PRUNE];
+
+        bind_name(q, 1, name);
+        (void)sqlite3_bind_int64(q, 2, MEMORIES_KEPT - 1);
+        return snib__rows_run(s, SNIB__SQL_MEMORY_PRUNE);
+}
+
+static int save_memory(struct snib__store *s, const struct snib__op *op, const struct snib__memory *m)
+{
+        sqlite3_stmt *q = s->statement[SNIB__SQL_MEMORY_REMOVE];
+        int rc;
+
+        if (m->what == SNIB__MEMORY_NONE) {
+                bind_name(q, 1, op->name);
+                bind_text(q, 2, op->id.text);
+                return snib__rows_run(s, SNIB__SQL_MEMORY_REMOVE);
         }
-        for (; kept < r->dones && rc == SQLITE_OK; kept++)
-                rc = add_done(s, name, &r->done[kept]);
-        return rc;
+        rc = put_memory_row(s, op, m);
+        return rc == SQLITE_OK && cleans(&op->id) ? prune(s, op->name) : rc;
+}
+
+/* What a semaphore remembers of who took goes with it. */
+static int save_end(struct snib__store *s, struct snib__name name)
+{
+        bind_name(s->statement[SNIB__SQL_MEMORY_UNTAKE], 1, name);
+        return snib__rows_run(s, SNIB__SQL_MEMORY_UNTAKE);
+}
+
+/* The semaphore that was there is not there any more; perhaps another is. */
+static bool ended(const struct snib__store *s, struct snib__clock now)
+{
+        return snib__family_of(s->kind) == SNIB__FAMILY_SEMAPHORE && s->content.exists &&
+               (!s->record.exists || s->content.expires_ms <= now.lease_ms);
 }
 
 /* A register's value changes with its version only; otherwise it was perhaps not loaded, and must not be stored. */
@@ -710,32 +802,47 @@ static int save_content(struct snib__store *s, struct snib__name name)
         return snib__rows_run(s, which);
 }
 
+/* A name of which anything is stored has a row. */
 static bool object_changed(const struct snib__store *s)
 {
         const struct snib__record *r = &s->record;
 
-        return s->change.holders || r->token != s->token || kind_of(r) != s->kind || flags_of(r) != s->flags;
+        return !s->existed || (s->change.holders && (s->first || in_object(r))) || r->token != s->token ||
+               kind_of(r) != s->kind || flags_of(r) != s->flags;
+}
+
+static bool memory_changed(const struct snib__store *s, const struct snib__memory *m)
+{
+        const struct snib__memory *old = &s->memory;
+
+        return m->what != old->what ||
+               (m->what != SNIB__MEMORY_NONE && (m->value != old->value || m->expires_ms != old->expires_ms));
 }
 
 /* The usual change is one row: then the statement is the transaction, and neither a BEGIN nor a COMMIT is paid for. */
-int snib__rows_save(struct snib__store *s, struct snib__name name, int64_t now_ms)
+int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct snib__clock now)
 {
         const struct snib__change *change = &s->change;
-        bool seats = change->holders && (s->seats.count || s->record.held > in_object(&s->record));
+        const struct snib__record *r = &s->record;
+        struct snib__memory m = memory_of(r, &op->id);
+        bool seats = change->holders && (s->seats.count || r->held > in_object(r) + memories(r));
         bool content = change->record && content_changed(s);
-        bool many = (seats || change->queue || change->dones || content) && sqlite3_get_autocommit(s->db);
+        bool memory = memory_changed(s, &m), end = ended(s, now);
+        bool many = (seats || change->queue || memory || end || content) && sqlite3_get_autocommit(s->db);
         int rc = many ? snib__rows_run(s, SNIB__SQL_BEGIN) : SQLITE_OK;
 
         if (rc == SQLITE_OK && seats)
-                rc = save_rows(s, name, &seat_table, &s->seats);
+                rc = save_rows(s, op->name, &seat_table, &s->seats);
         if (rc == SQLITE_OK && change->queue)
-                rc = save_rows(s, name, &waiter_table, &s->waiters);
-        if (rc == SQLITE_OK && change->dones)
-                rc = save_dones(s, name);
+                rc = save_rows(s, op->name, &waiter_table, &s->waiters);
+        if (rc == SQLITE_OK && end)
+                rc = save_end(s, op->name);
+        if (rc == SQLITE_OK && memory)
+                rc = save_memory(s, op, &m);
         if (rc == SQLITE_OK && content)
-                rc = save_content(s, name);
+                rc = save_content(s, op->name);
         if (rc == SQLITE_OK && object_changed(s))
-                rc = save_object(s, name, now_ms);
+                rc = save_object(s, op->name, now.wall_us / 1000);
         if (rc == SQLITE_OK && many)
                 rc = snib__rows_run(s, SNIB__SQL_COMMIT);
         return rc;
@@ -835,5 +942,4 @@ void snib__rows_done(struct snib__store *s)
         free(s->change.tell);
         free(s->seats.row);
         free(s->waiters.row);
-        free(s->dones.row);
 }

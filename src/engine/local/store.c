@@ -26,12 +26,15 @@
 
 #define DB_FILE "snib.db"
 #define APPLICATION_ID 0x736e6962 /* "snib" */
-/* A log of this many pages is written back inside the gate; a few hundred microseconds once in as many commits. */
-#define CHECKPOINT_PAGES 1000
-/* Space of the log kept ready, so that a release finds room on a full disk: two rounds of the above. */
+/* A log of this many pages is written back inside the gate; a few tens of microseconds once in as many commits. SQLite
+ * finds the newest copy of a page by going through all older ones in the log, when it reads and when it appends: a
+ * lock that is taken again and again pays for each. Where the log goes to the disk first it is worth waiting for. */
+#define CHECKPOINT_PAGES 128
+#define CHECKPOINT_PAGES_DURABLE 1000
 /* Small pages: a change of one lock is one page, and a page is what is summed and written. */
 #define PAGE_SIZE "1024"
-#define LOG_RESERVE (2L * CHECKPOINT_PAGES * (1024 + 24))
+/* Space of the log kept ready, so that a release finds room on a full disk. */
+#define LOG_RESERVE (2000L * (1024 + 24))
 #define FREE_ROWS_KEPT_MS (24 * 3600 * (int64_t)1000)
 #define REAP_EVERY_MS (3600 * (int64_t)1000)
 
@@ -73,6 +76,16 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
     "CREATE TABLE content(name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL,"
     " expires_ms INTEGER NOT NULL, data BLOB) WITHOUT ROWID;",
+    /* 3: what is remembered is found by its id; that a semaphore was taken from is a memory, not a seat. A program with
+     * version 2 that is still running would store it as one, and so does not find the column any more. */
+    "CREATE TABLE memory(name TEXT NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL, value INTEGER NOT NULL,"
+    " what INTEGER NOT NULL, PRIMARY KEY(name, id)) WITHOUT ROWID;"
+    "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, value, applied<>0 FROM done;"
+    "DROP TABLE done;"
+    "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, number, 2 FROM seat WHERE kind=7 AND confirmed;"
+    "DELETE FROM seat WHERE kind=7 AND confirmed;"
+    "ALTER TABLE seat RENAME COLUMN confirmed TO claimed;"
+    "UPDATE object SET flags=(flags&5)|iif(EXISTS(SELECT 1 FROM seat WHERE name=object.name),2,0);",
 };
 
 static void trace(const struct snib__store *s, const char *line)
@@ -177,7 +190,7 @@ static int count_pages(void *store, sqlite3 *db, const char *schema, int pages)
  * the log from being used from its beginning again. A failure is harmless: the next one tries again. */
 void snib__store_checkpoint(struct snib__store *s)
 {
-        if (s->log_pages < CHECKPOINT_PAGES)
+        if (s->log_pages < (s->place.durable ? CHECKPOINT_PAGES_DURABLE : CHECKPOINT_PAGES))
                 return;
         s->log_pages = 0;
         (void)sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
@@ -281,12 +294,12 @@ static int epoch(char *ret, size_t size, struct snib_error *err)
 static const char end_all[] =
     "PRAGMA synchronous=FULL;BEGIN IMMEDIATE;"
     "UPDATE content SET value=value+coalesce((SELECT sum(number) FROM seat WHERE name=content.name AND kind=7 AND NOT "
-    "confirmed),0);"
+    "claimed),0);"
     "DELETE FROM content WHERE name IN (SELECT name FROM object WHERE kind=7) AND expires_ms<9223372036854775807;"
     "UPDATE object SET kind=iif(EXISTS(SELECT 1 FROM content WHERE name=object.name),kind,-1),flags=0,id='',host='',"
     "pid=0,label='',expires_ms=0,held_token=0;"
-    "DELETE FROM seat;DELETE FROM waiter;DELETE FROM done;DELETE FROM client";
-_Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all names it by its number");
+    "DELETE FROM seat;DELETE FROM waiter;DELETE FROM memory;DELETE FROM client";
+_Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all and the third migration name it by its number");
 
 /* After a restart of the machine nobody holds and nobody waits. Tokens, numbers and values stay. Written through to the
  * disk, once in a boot. */
@@ -345,7 +358,7 @@ static void reap(struct snib__store *s)
                 return;
         if (sqlite3_prepare_v2(s->db, "DELETE FROM object WHERE kind=-1 AND since_ms<?1", -1, &q, NULL) == SQLITE_OK &&
             sqlite3_bind_int64(q, 1, now - FREE_ROWS_KEPT_MS) == SQLITE_OK && sqlite3_step(q) == SQLITE_DONE &&
-            sqlite3_exec(s->db, "DELETE FROM done WHERE name NOT IN (SELECT name FROM object)", NULL, NULL, NULL) ==
+            sqlite3_exec(s->db, "DELETE FROM memory WHERE name NOT IN (SELECT name FROM object)", NULL, NULL, NULL) ==
                 SQLITE_OK) {
                 snprintf(text, sizeof(text), "%lld", (long long)now);
                 (void)meta_set(s, "reaped_ms", text);

@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
-#define SNIB__SCHEMA_VERSION 2
+#define SNIB__SCHEMA_VERSION 3
 #define SNIB__UUID_LENGTH 36
 
 enum snib__statement {
@@ -38,9 +38,11 @@ enum snib__statement {
         SNIB__SQL_WAITER_ADD,
         SNIB__SQL_WAITER_SET,
         SNIB__SQL_WAITER_REMOVE,
-        SNIB__SQL_DONE_GET,
-        SNIB__SQL_DONE_ADD,
-        SNIB__SQL_DONE_REMOVE,
+        SNIB__SQL_MEMORY_GET,
+        SNIB__SQL_MEMORY_PUT,
+        SNIB__SQL_MEMORY_REMOVE,
+        SNIB__SQL_MEMORY_PRUNE,
+        SNIB__SQL_MEMORY_UNTAKE,
         SNIB__SQL_CONTENT_GET,
         SNIB__SQL_CONTENT_PUT,
         SNIB__SQL_CONTENT_REMOVE,
@@ -74,6 +76,18 @@ struct snib__row {
 struct snib__rows {
         struct snib__row *row;
         size_t count, room;
+};
+
+/* What a row of table memory says of a request. */
+enum snib__memory_what {
+        SNIB__MEMORY_NONE = -1,   /* there is no row */
+        SNIB__MEMORY_REFUSED = 0, /* a change whose condition was not met */
+        SNIB__MEMORY_APPLIED = 1, /* a change */
+        SNIB__MEMORY_TOOK = 2     /* it took `value` from a semaphore */
+};
+struct snib__memory {
+        int64_t what; /* enum snib__memory_what, if it is not damaged */
+        int64_t expires_ms, value;
 };
 
 /* A row of table client. */
@@ -110,9 +124,10 @@ struct snib__store {
         bool existed;    /* it has a row */
         int kind, flags; /* in its row */
         int64_t token;
-        struct snib__rows seats; /* but for the first of a lock, which is in the row of the object */
+        bool first;              /* the first seat of a lock was in its row */
+        struct snib__rows seats; /* the others, without what a semaphore remembers of who took */
         struct snib__rows waiters;
-        struct snib__rows dones;
+        struct snib__memory memory; /* of the request at hand; no other is loaded */
         struct {
                 bool exists;
                 int64_t value, version, expires_ms;
@@ -142,14 +157,13 @@ bool snib__store_in_place(const struct snib__store *s);
 
 /* All answer an SQLite result code, SQLITE_OK for success. */
 int snib__rows_run(struct snib__store *s, enum snib__statement which);
-/* Loads the record of op's name, with room for what op may add to it, and stays in the read transaction; end it with
- * snib__rows_unload(). `data`: with the value of a register, which lives until then. SQLITE_CORRUPT with s->damage: the
- * rows are not such as snib__rows_save() writes. */
+/* Loads the record of op's name, of what is remembered what op needs, with room for what op may add to it, and stays in
+ * the read transaction; end it with snib__rows_unload(). `data`: with the value of a register, which lives until then.
+ * SQLITE_CORRUPT with s->damage: the rows are not such as snib__rows_save() writes. */
 int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data);
 void snib__rows_unload(struct snib__store *s);
-/* Stores what s->change says is different, as a transaction of its own unless one is open. `now_ms` is the wall
- * clock's, for the row of an object that became free. */
-int snib__rows_save(struct snib__store *s, struct snib__name name, int64_t now_ms);
+/* Stores what s->change says is different after `op`, as a transaction of its own unless one is open. */
+int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct snib__clock now);
 int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms);
 int snib__rows_client_remove(struct snib__store *s, const char *uuid);
 /* SQLITE_ROW and *ret, SQLITE_DONE if there is none. */

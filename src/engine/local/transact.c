@@ -405,7 +405,7 @@ static int decide(struct snib__item *item, struct snib__clock now, bool write)
                         item->work.again = item->work.gate = true;
                         return SQLITE_OK;
                 }
-                rc = snib__rows_save(s, item->op.name, now.wall_us / 1000);
+                rc = snib__rows_save(s, &item->op, now);
         }
         if (rc == SQLITE_OK)
                 rc = keep_data(item);
@@ -509,7 +509,7 @@ static int bury_in(struct snib__item *item, const char *uuid, struct snib__name 
         if (s->change.tells > 1)
                 (void)bury_granted(item, now);
         if (changed(s))
-                rc = snib__rows_save(s, name, now.wall_us / 1000);
+                rc = snib__rows_save(s, &item->op, now);
         if (rc == SQLITE_OK)
                 address_mails(item);
         return rc;

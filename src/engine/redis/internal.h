@@ -152,6 +152,7 @@ struct link {
         char *out;
         size_t out_length, out_sent, out_room;
         uint64_t out_base; /* what was sent before out[0] */
+        uint64_t changes;  /* counts what may have changed the descriptor */
         bool blocked;      /* the last send found no room */
         bool broken;       /* a send failed; process() will say so */
         bool more;         /* stopped reading before the end, for fairness */
@@ -309,6 +310,7 @@ void snib__link_flush(struct link *l);
 void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now);
 snib__ns snib__link_deadline(const struct link *l, bool wanted);
 int snib__link_interest(const struct link *l, short *ret_events); /* descriptor or -1 */
+bool snib__link_kept(const struct link *l);                       /* something waits for snib__link_flush() */
 
 /* op.c */
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now);

@@ -168,6 +168,7 @@ static void fail(struct link *l, const struct snib_error *why, snib__ns now)
         bool was_ready = l->state == LINK_READY;
 
         snib__redis_trace(r, "redis: %s: %s", role_name(l), why->text);
+        l->changes++;
         if (l->conn)
                 r->transport->close(l->conn);
         l->conn = NULL;
@@ -439,11 +440,14 @@ snib__ns snib__link_deadline(const struct link *l, bool wanted)
                 return 0;
         if (l->state == LINK_IDLE)
                 return wanted ? l->retry_at : SNIB__NEVER;
-        if (l->out_sent < l->out_length && !l->blocked && l->state != LINK_DIALING)
-                return 0;
         if (l->state != LINK_READY)
                 return l->deadline;
         return q ? q->deadline : heartbeat_at(l);
+}
+
+bool snib__link_kept(const struct link *l)
+{
+        return l->out_sent < l->out_length && !l->blocked && !l->broken;
 }
 
 int snib__link_interest(const struct link *l, short *ret_events)
@@ -456,8 +460,10 @@ void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now
 {
         if (l->state == LINK_IDLE && wanted && now >= l->retry_at)
                 dial(l, now);
-        if (l->state == LINK_DIALING)
+        if (l->state == LINK_DIALING) {
+                l->changes++; /* one address after the other */
                 dialed(l, now);
+        }
         if (l->state != LINK_HANDSHAKE && l->state != LINK_READY)
                 return;
         snib__link_flush(l);

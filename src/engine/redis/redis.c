@@ -6,8 +6,7 @@
  * on locks go over the commands connection only, so they keep their order; a note's memory lives until the next
  * process().
  *
- * A request is sent at once if nothing is in flight, for the sake of the single caller, and otherwise gathered with
- * others until process().
+ * What is submitted is kept until flush() or process(): whether company is worth waiting for is the runtime's decision.
  */
 
 #include "base/alloc.h"
@@ -250,7 +249,6 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
 {
         struct redis *r = redis_of(e);
         struct request *q = snib__redis_request(r, REQUEST_OP, now);
-        bool alone = snib__list_empty(&r->commands.in_flight);
 
         if (!q || !snib__op_keep(q, op)) {
                 if (q)
@@ -269,8 +267,14 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
         else if (!snib__op_send(r, q, now))
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "no room to send a request: the server does not read");
-        else if (alone)
-                snib__link_flush(&r->commands);
+}
+
+static void redis_flush(struct snib__engine *e)
+{
+        struct redis *r = redis_of(e);
+
+        snib__link_flush(&r->commands);
+        snib__link_flush(&r->subscriptions);
 }
 
 static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
@@ -307,6 +311,8 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
 
         ret->count = 0;
         ret->deadline = SNIB__NEVER;
+        ret->kept = snib__link_kept(&r->commands) || snib__link_kept(&r->subscriptions);
+        ret->changes = r->commands.changes + r->subscriptions.changes;
         add_interest(&r->commands, true, ret);
         add_interest(&r->subscriptions, r->watched > 0, ret);
         if (r->who_used && r->commands.state == LINK_READY)
@@ -524,6 +530,7 @@ const struct snib__engine_ops snib__redis_engine = {
     .watch = redis_watch,
     .unwatch = redis_unwatch,
     .interest = redis_interest,
+    .flush = redis_flush,
     .process = redis_process,
     .unheard = redis_unheard,
     .next = redis_next,
