@@ -256,7 +256,7 @@ void snib__core_ask(struct snib__core *c, struct snib__ask *ask, snib__ns now);
  * until c->holds is empty or patience ends. */
 void snib__core_close(struct snib__core *c, snib__ns now);
 
-/* What the engine said. `cookie` and `attempt` are those of the effect; an answer to an earlier use or attempt is
+/* What the engine said, and has said by `now`. `cookie` and `attempt` are those of the effect; an answer to an earlier use or attempt is
  * dropped: false. */
 bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
                            const struct snib__reply *r, snib__ns now);
