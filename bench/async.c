@@ -15,8 +15,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #define FLIGHTS_MAX 128
 #define SYSTEMS 3
@@ -92,14 +90,10 @@ static void turn(struct flights *all, int64_t until)
 
 static void go_on_until(struct flights *all, int64_t until)
 {
-        struct timespec t = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
-
         if (all->threads != SNIB_THREADS_NONE)
-                while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-                        ;
-        else
-                while (bench_now() < until)
-                        turn(all, until);
+                bench_sleep_until(until);
+        while (bench_now() < until)
+                turn(all, until);
 }
 
 static double cpu_us(void)
@@ -107,8 +101,7 @@ static double cpu_us(void)
         struct rusage u;
 
         getrusage(RUSAGE_SELF, &u);
-        return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 +
-               (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+        return bench_cpu_us(&u);
 }
 
 static struct outcome fly(struct flights *all, struct flight *flights, int count, const struct bench_plan *plan)

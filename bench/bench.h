@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #define BENCH_CONTENDERS_MAX 16
@@ -65,11 +66,14 @@ void bench_server_is(pid_t server);
 void bench_share_a_core(void);
 void bench_spread_again(void);
 #define BENCH_VALUES_MAX 200
-double bench_median(const double *values, int count); /* at most so many */
+double bench_median(const double *values, int count); /* at most so many; NAN if one of them is */
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
 
 int64_t bench_now(void); /* ns */
+void bench_sleep_until(int64_t instant);
+double bench_cpu_us(const struct rusage *u);   /* in the program and in the kernel */
+double bench_p50_us(int64_t *took, int count); /* of ns, which are sorted by it; NAN of none */
 
 /* report.c: what was measured as JSON, besides the tables; report.py reads it. Without an open file nothing is written.
  * First facts about the run, then rows: one for each system at each size of a scenario. A figure has a value for each
@@ -80,7 +84,7 @@ void bench_report_row(const char *scenario, int size, const char *system);
 void bench_report_figure(const char *name, const double *rounds, int count);
 void bench_report_close(void);
 
-/* peer.c: other processes. What cannot be done ends the program. */
+/* peer.c: other processes. One that fails is left out from then on: what it is told is not sent, and nothing heard. */
 #define BENCH_PEERS 5
 typedef void bench_peer_main(FILE *in, FILE *out, const char *url);
 /* Those of bench/peers/ that were prepared in a directory; says why others were not. */
@@ -91,9 +95,9 @@ struct bench_peer *bench_peer_fork(const char *name, bench_peer_main *serve, con
 struct bench_peer *bench_peer_again(const struct bench_peer *other); /* another process of the same program */
 void bench_peer_end(struct bench_peer *p);
 __attribute__((format(printf, 2, 3))) void bench_peer_tell(struct bench_peer *p, const char *format, ...);
-/* What follows the word in its next line; valid until the next call. */
+/* What follows the word in its next line, valid until the next call. NULL: it failed. */
 const char *bench_peer_hear(struct bench_peer *p, const char *word);
-/* All of enum bench_figure. */
+/* All of enum bench_figure; NAN if it failed. */
 void bench_peer_run(struct bench_peer *p, const char *mode, int threads, int64_t warm_ms, int64_t run_ms, double *ret);
 
 /* nouns.c: every object as something that is taken and given back. */
@@ -168,11 +172,13 @@ void bench_wake(const struct bench_plan *plan, const char *url);
 /* The text and the SHA-1 come from snib's own table of scripts; what they do is in src/engine/redis/scripts/. */
 extern const struct bench_contender bench_redis_bare;
 extern const struct bench_contender bench_redis_bare_same_core;
+extern const struct bench_contender bench_redis_looking; /* reads without blocking first, for up to 50 us */
 extern const struct bench_contender bench_redis_hiredis;
 extern const struct bench_contender bench_snib; /* any URL; the caller drives */
 extern const struct bench_contender bench_snib_same_core;
-extern const struct bench_contender bench_snib_io; /* any URL; an I/O thread drives */
-extern const struct bench_contender bench_sqlite;  /* where: a directory */
-extern const struct bench_contender bench_flock;   /* where: a directory */
+extern const struct bench_contender bench_snib_unlooking; /* sleeps for every answer */
+extern const struct bench_contender bench_snib_io;        /* any URL; an I/O thread drives */
+extern const struct bench_contender bench_sqlite;         /* where: a directory */
+extern const struct bench_contender bench_flock;          /* where: a directory */
 
 #endif

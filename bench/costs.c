@@ -13,13 +13,6 @@
 #define WARM_PAIRS 200
 #define COUNTED_PAIRS 1000
 
-static int by_value(const void *a, const void *b)
-{
-        int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-        return x < y ? -1 : x > y;
-}
-
 static void cost(struct bench_seat *seat, double *ret_us, double *ret_allocations)
 {
         static int64_t took[COUNTED_PAIRS];
@@ -37,8 +30,7 @@ static void cost(struct bench_seat *seat, double *ret_us, double *ret_allocation
                         took[i] = bench_now() - start;
         }
         *ret_allocations = (double)(snib__alloc_count - before) / COUNTED_PAIRS;
-        qsort(took, COUNTED_PAIRS, sizeof(*took), by_value);
-        *ret_us = (double)took[COUNTED_PAIRS / 2] / 1e3;
+        *ret_us = bench_p50_us(took, COUNTED_PAIRS);
 }
 
 static void tell(const char *noun, const char *engine, double us, double allocations)

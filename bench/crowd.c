@@ -22,7 +22,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MEMBERS_MAX 1000
@@ -117,14 +116,6 @@ struct load {
         double channels, subscribers;           /* now */
 };
 
-static void sleep_until(int64_t instant)
-{
-        struct timespec t = {.tv_sec = instant / 1000000000, .tv_nsec = instant % 1000000000};
-
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-                ;
-}
-
 /* --- a process of the crowd
  * ---------------------------------------------------------------------------------------------- */
 
@@ -178,7 +169,7 @@ static uint64_t polls_at(struct crowd *c, int64_t instant)
 {
         uint64_t polls;
 
-        sleep_until(instant);
+        bench_sleep_until(instant);
         snib__client_lock(c->client);
         polls = c->client->core.polls;
         snib__client_unlock(c->client);
@@ -253,7 +244,7 @@ static struct load load_at(struct redis_server *server, int64_t instant)
         struct load l = {0};
         redisReply *r;
 
-        sleep_until(instant);
+        bench_sleep_until(instant);
         if (!server)
                 return l;
         r = redis_server_do(server, "INFO all");
@@ -325,18 +316,13 @@ static struct rusage usage_of_children(void)
         return u;
 }
 
-static double us_of(struct timeval t)
-{
-        return (double)t.tv_sec * 1e6 + (double)t.tv_usec;
-}
-
 /* Of all processes of the crowd, from beginning to end, for each grant of that time. */
 static void set_usage(const struct bench_plan *plan, const struct rusage *before, double grants, double *ret)
 {
         struct rusage u = usage_of_children();
         double all = grants * (double)(plan->crowd_ms + 2 * plan->warm_ms) / (double)plan->crowd_ms;
 
-        ret[CPU] = (us_of(u.ru_utime) + us_of(u.ru_stime) - us_of(before->ru_utime) - us_of(before->ru_stime)) / all;
+        ret[CPU] = (bench_cpu_us(&u) - bench_cpu_us(before)) / all;
         ret[SWITCHES] = (double)(u.ru_nvcsw + u.ru_nivcsw - before->ru_nvcsw - before->ru_nivcsw) / all;
 }
 

@@ -132,6 +132,8 @@ static void compare_redis_at(const struct bed *bed, int threads)
                 return;
         }
         if (threads == 1) {
+                all[count++] = &bench_redis_looking;
+                all[count++] = &bench_snib_unlooking;
                 all[count++] = &bench_redis_bare_same_core;
                 all[count++] = &bench_snib_same_core;
         }

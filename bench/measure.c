@@ -75,17 +75,37 @@ int64_t bench_now(void)
         return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static double us_of(struct timeval t)
+void bench_sleep_until(int64_t instant)
 {
-        return (double)t.tv_sec * 1e6 + (double)t.tv_usec;
+        struct timespec t = {.tv_sec = instant / 1000000000, .tv_nsec = instant % 1000000000};
+
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+                ;
+}
+
+double bench_cpu_us(const struct rusage *u)
+{
+        return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1e6 +
+               (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+}
+
+static int by_time(const void *a, const void *b)
+{
+        int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+        return x < y ? -1 : x > y;
+}
+
+double bench_p50_us(int64_t *took, int count)
+{
+        qsort(took, (size_t)count, sizeof(*took), by_time);
+        return count ? (double)took[count / 2] / 1e3 : NAN;
 }
 
 /* What the process has used between the two, for each of so many pairs. */
 static void set_usage(const struct rusage *before, const struct rusage *after, double pairs, double *ret)
 {
-        ret[BENCH_CPU] =
-            (us_of(after->ru_utime) + us_of(after->ru_stime) - us_of(before->ru_utime) - us_of(before->ru_stime)) /
-            pairs;
+        ret[BENCH_CPU] = (bench_cpu_us(after) - bench_cpu_us(before)) / pairs;
         ret[BENCH_VOLUNTARY] = (double)(after->ru_nvcsw - before->ru_nvcsw) / pairs;
         ret[BENCH_INVOLUNTARY] = (double)(after->ru_nivcsw - before->ru_nivcsw) / pairs;
 }
@@ -267,6 +287,9 @@ double bench_median(const double *values, int count)
 {
         double sorted[BENCH_VALUES_MAX];
 
+        for (int i = 0; i < count; i++)
+                if (isnan(values[i]))
+                        return NAN;
         memcpy(sorted, values, (size_t)count * sizeof(*values));
         qsort(sorted, (size_t)count, sizeof(*sorted), by_size);
         return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;

@@ -35,13 +35,6 @@ static double resident(void)
         return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-static int by_value(const void *a, const void *b)
-{
-        int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-        return x < y ? -1 : x > y;
-}
-
 static double p50_of_pairs(snib_lock **locks, int names, int64_t run_ms)
 {
         int64_t *took = malloc(PAIRS_MAX * sizeof(*took)), start = bench_now(), until = start + run_ms * 1000000;
@@ -61,8 +54,7 @@ static double p50_of_pairs(snib_lock **locks, int names, int64_t run_ms)
                 took[count] = end - start;
                 start = end;
         }
-        qsort(took, (size_t)count, sizeof(*took), by_value);
-        double p50 = (double)took[count / 2] / 1e3;
+        double p50 = bench_p50_us(took, count);
         free(took);
         return p50;
 }

@@ -16,13 +16,15 @@
  * and before the end of the run. ALL pairs were made from the first to the last, and CPU time and context switches are
  * those of all of them; -1 where the language cannot tell.
  *
- * Not a way to trust a peer: one that fails ends the program, and says so. Main thread only.
+ * Not a way to trust a peer: one that ends, says something else or does not answer in a minute is left out from then
+ * on, and it is printed. Main thread only.
  */
 
 #include "bench.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,6 +36,7 @@
 
 #define LINE_MAX_BYTES 512
 #define PATH_MAX_BYTES 300
+#define ANSWER_MS 60000
 
 struct bench_peer {
         const char *name;
@@ -41,42 +44,54 @@ struct bench_peer {
         char program[PATH_MAX_BYTES]; /* empty: a fork of this one */
         pid_t pid;
         FILE *to, *from;
-        char line[LINE_MAX_BYTES];
+        bool failed;
+        char line[LINE_MAX_BYTES]; /* the last it said */
 };
 
 /* --- one
  * ----------------------------------------------------------------------------------------------------------------- */
 
+static void fail(struct bench_peer *p, const char *why)
+{
+        if (!p->failed)
+                printf("%s is left out from here on: %s\n", p->name, why);
+        p->failed = true;
+        kill(p->pid, SIGKILL);
+}
+
 void bench_peer_tell(struct bench_peer *p, const char *format, ...)
 {
         va_list list;
 
+        if (p->failed)
+                return;
         va_start(list, format);
         vfprintf(p->to, format, list);
         va_end(list);
         fputc('\n', p->to);
         if (fflush(p->to))
-                bench_die("%s is gone", p->name);
-}
-
-/* NULL: it ended, or says something else. */
-static const char *hear(struct bench_peer *p, const char *word)
-{
-        size_t length = strlen(word);
-
-        if (!fgets(p->line, sizeof(p->line), p->from))
-                snprintf(p->line, sizeof(p->line), "it ended");
-        p->line[strcspn(p->line, "\n")] = 0;
-        return strncmp(p->line, word, length) == 0 && p->line[length] == ' ' ? p->line + length + 1 : NULL;
+                fail(p, "it ended");
 }
 
 const char *bench_peer_hear(struct bench_peer *p, const char *word)
 {
-        const char *rest = hear(p, word);
+        /* Nothing of it is in the buffer: it says one line when it was told one. */
+        struct pollfd line = {.fd = fileno(p->from), .events = POLLIN};
+        size_t length = strlen(word);
 
-        if (!rest)
-                bench_die("%s: %s", p->name, p->line);
-        return rest;
+        if (p->failed)
+                return NULL;
+        if (poll(&line, 1, ANSWER_MS) == 0) {
+                fail(p, "it does not answer");
+                return NULL;
+        }
+        if (!fgets(p->line, sizeof(p->line), p->from))
+                snprintf(p->line, sizeof(p->line), "it ended");
+        p->line[strcspn(p->line, "\n")] = 0;
+        if (strncmp(p->line, word, length) == 0 && p->line[length] == ' ')
+                return p->line + length + 1;
+        fail(p, p->line);
+        return NULL;
 }
 
 /* In the child. */
@@ -114,28 +129,29 @@ static void launch(struct bench_peer *p, bench_peer_main *serve)
                 bench_die("%s: %s", p->name, strerror(errno));
 }
 
-struct bench_peer *bench_peer_fork(const char *name, bench_peer_main *serve, const char *url)
+static struct bench_peer *begin(struct bench_peer about, bench_peer_main *serve)
 {
-        struct bench_peer *p = calloc(1, sizeof(*p));
+        struct bench_peer *p = malloc(sizeof(*p));
 
         if (!p)
                 bench_die("out of memory");
-        *p = (struct bench_peer){.name = name, .url = url};
+        *p = about;
         launch(p, serve);
         bench_peer_hear(p, "ready");
         return p;
 }
 
+struct bench_peer *bench_peer_fork(const char *name, bench_peer_main *serve, const char *url)
+{
+        return begin((struct bench_peer){.name = name, .url = url}, serve);
+}
+
 struct bench_peer *bench_peer_again(const struct bench_peer *other)
 {
-        struct bench_peer *p = calloc(1, sizeof(*p));
+        struct bench_peer about = {.name = other->name, .url = other->url};
 
-        if (!p)
-                bench_die("out of memory");
-        *p = *other;
-        launch(p, NULL);
-        bench_peer_hear(p, "ready");
-        return p;
+        memcpy(about.program, other->program, sizeof(about.program));
+        return begin(about, NULL);
 }
 
 /* The lines that it may still send are not read: it is told once it has answered. */
@@ -151,12 +167,16 @@ void bench_peer_end(struct bench_peer *p)
 
 void bench_peer_run(struct bench_peer *p, const char *mode, int threads, int64_t warm_ms, int64_t run_ms, double *ret)
 {
-        double pairs, all, cpu, voluntary, involuntary;
+        double pairs = NAN, all = NAN, cpu = NAN, voluntary = NAN, involuntary = NAN;
+        const char *answer;
 
+        for (int i = 0; i < BENCH_FIGURES; i++)
+                ret[i] = NAN;
         bench_peer_tell(p, "run %s %d %lld %lld", mode, threads, (long long)warm_ms, (long long)run_ms);
-        if (sscanf(bench_peer_hear(p, "done"), "%lf %lf %lf %lf %lf %lf %lf %lf", &pairs, &ret[BENCH_P50],
-                   &ret[BENCH_P99], &ret[BENCH_LONGEST], &all, &cpu, &voluntary, &involuntary) != 8)
-                bench_die("%s: %s", p->name, p->line);
+        answer = bench_peer_hear(p, "done");
+        if (answer && sscanf(answer, "%lf %lf %lf %lf %lf %lf %lf %lf", &pairs, &ret[BENCH_P50], &ret[BENCH_P99],
+                             &ret[BENCH_LONGEST], &all, &cpu, &voluntary, &involuntary) != 8)
+                fail(p, p->line);
         ret[BENCH_RATE] = pairs * 1000 / (double)run_ms;
         for (int i = BENCH_P50; i <= BENCH_LONGEST; i++)
                 ret[i] /= 1e3;
@@ -193,23 +213,21 @@ static void say_why_not(const char *directory, const char *folder)
 
 static void start_one(const char *directory, const char *folder, const char *url)
 {
-        struct bench_peer p = {.name = folder, .url = url}, *started = calloc(1, sizeof(*started));
-        const char *about;
+        struct bench_peer about = {.name = folder, .url = url}, *p;
 
-        snprintf(p.program, sizeof(p.program), "%s/%s/worker", directory, folder);
-        if (access(p.program, X_OK) < 0) {
+        snprintf(about.program, sizeof(about.program), "%s/%s/worker", directory, folder);
+        if (access(about.program, X_OK) < 0) {
                 say_why_not(directory, folder);
-                free(started);
                 return;
         }
-        if (!started)
-                bench_die("out of memory");
-        *started = p;
-        launch(started, NULL);
-        about = bench_peer_hear(started, "ready");
-        printf("peer:    %s\n", about);
-        bench_report_fact(folder, about);
-        contenders[count++] = (struct bench_contender){.name = folder, .peer = started};
+        p = begin(about, NULL);
+        bench_report_fact(folder, p->line + (p->failed ? 0 : strlen("ready ")));
+        if (p->failed) {
+                bench_peer_end(p);
+                return;
+        }
+        printf("peer:    %s\n", p->line + strlen("ready "));
+        contenders[count++] = (struct bench_contender){.name = folder, .peer = p};
 }
 
 void bench_peers_start(const char *directory, const char *url)

@@ -9,9 +9,9 @@
 #include <snib/snib.h>
 #include <stdio.h>
 
-static void *open_with(const char *where, int threads)
+static void *open_with(const char *where, int threads, int64_t spin_us)
 {
-        struct snib_options options = {.size = SNIB_OPTIONS_INIT, .threads = threads};
+        struct snib_options options = {.size = SNIB_OPTIONS_INIT, .threads = threads, .spin_us = spin_us};
         struct snib_error err = SNIB_ERROR_INIT;
         snib_client *client;
 
@@ -22,12 +22,17 @@ static void *open_with(const char *where, int threads)
 
 static void *keeper_open(const char *where)
 {
-        return open_with(where, SNIB_THREADS_KEEPER);
+        return open_with(where, SNIB_THREADS_KEEPER, 0);
+}
+
+static void *unlooking_open(const char *where)
+{
+        return open_with(where, SNIB_THREADS_KEEPER, SNIB_SPIN_OFF);
 }
 
 static void *io_open(const char *where)
 {
-        return open_with(where, SNIB_THREADS_IO);
+        return open_with(where, SNIB_THREADS_IO, 0);
 }
 
 static void client_close(void *shared)
@@ -68,6 +73,8 @@ static bool lock_pair(void *mine)
 
 const struct bench_contender bench_snib = {"snib, one client", keeper_open, client_close,
                                            lock_begin,         lock_end,    lock_pair};
+const struct bench_contender bench_snib_unlooking = {
+    "snib, without looking", unlooking_open, client_close, lock_begin, lock_end, lock_pair};
 const struct bench_contender bench_snib_same_core = {"snib, same core", keeper_open, client_close,     lock_begin,
                                                      lock_end,          lock_pair,   .same_core = true};
 const struct bench_contender bench_snib_io = {

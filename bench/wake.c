@@ -13,6 +13,7 @@
 #include "engine/redis/script.h"
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -127,9 +128,12 @@ struct system {
         double rounds[BENCH_ROUNDS_MAX]; /* us */
 };
 
-static int64_t instant(struct bench_peer *p, const char *word)
+/* ns; not a number if it failed */
+static double instant(struct bench_peer *p, const char *word)
 {
-        return strtoll(bench_peer_hear(p, word), NULL, 10);
+        const char *answer = bench_peer_hear(p, word);
+
+        return answer ? strtod(answer, NULL) : NAN;
 }
 
 /* The first holds it, then the second does. us */
@@ -138,8 +142,8 @@ static double wake_once(struct bench_peer *holder, struct bench_peer *waiter)
         bench_peer_tell(waiter, "wait " NAME);
         nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
         bench_peer_tell(holder, "release");
-        int64_t released = instant(holder, "released");
-        return (double)(instant(waiter, "granted") - released) / 1e3;
+        double released = instant(holder, "released");
+        return (instant(waiter, "granted") - released) / 1e3;
 }
 
 static double run_round(struct system *s, int64_t run_ms)
@@ -154,7 +158,7 @@ static double run_round(struct system *s, int64_t run_ms)
                 wakes[count] = wake_once(s->pair[holder], s->pair[!holder]);
         bench_peer_tell(s->pair[holder], "release");
         instant(s->pair[holder], "released");
-        return bench_median(wakes, count);
+        return isnan(wakes[count - 1]) ? NAN : bench_median(wakes, count);
 }
 
 static int begin_all(struct system *all, const char *url)

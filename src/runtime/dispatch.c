@@ -24,6 +24,7 @@ static void run_queue(struct snib_client *c)
                 return; /* we are inside a callback, or another thread is: it goes on afterwards */
         d->running = true;
         while ((e = event_of(snib__list_take(&d->queue)))) {
+                snib__drive_send(c); /* unless more are due */
                 snib__client_unlock(c);
                 e->run(c, e);
                 snib__client_lock(c);

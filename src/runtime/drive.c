@@ -24,9 +24,10 @@
 #define LOOK_SKIP_MIN 2
 #define LOOK_SKIP_MAX 1024
 
+/* Callbacks that are due run one after the other, too, and most of them ask for more. */
 static bool many_coming(const struct snib_client *c)
 {
-        return c->coming > COMING_FEW;
+        return c->coming > COMING_FEW || c->dispatcher.queue.next != c->dispatcher.queue.prev;
 }
 
 static bool gathering(const struct snib_client *c)
@@ -186,7 +187,7 @@ static void learn(struct snib__look *l, snib__ns took, bool found)
 {
         if (found) {
                 l->answer += (took - l->answer) / 8;
-                l->missed = 0;
+                l->missed /= 2;
                 return;
         }
         l->answer = l->most;
