@@ -151,6 +151,9 @@ void bench_names(const struct bench_plan *plan, const struct bench_engine *engin
 struct redis_server;
 void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_server *server);
 
+/* held.c */
+void bench_held(struct redis_server *server);
+
 /* redis.c: scripts of snib on a blocking hiredis connection, for others than the contenders there. */
 struct redisContext;
 void *bench_redis_connect(const char *url); /* a redisContext; every script is loaded */

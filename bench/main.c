@@ -226,6 +226,11 @@ static void compare_names(const struct bed *bed)
         bench_names(&bed->plan, engines, bed->redis_url ? 3 : 2);
 }
 
+static void measure_held(const struct bed *bed)
+{
+        bench_held(bed->server);
+}
+
 static const struct {
         const char *name;
         void (*make)(const struct bed *bed);
@@ -238,7 +243,8 @@ static const struct {
               {"objects", compare_objects, false},
               {"crowds", compare_crowds, false},
               {"wake", compare_wakes, true},
-              {"names", compare_names, false}};
+              {"names", compare_names, false},
+              {"held", measure_held, true}};
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 

@@ -44,12 +44,17 @@ void snib__multi_wake(struct snib_multigrant *g)
                 snib__os_event_set(g->wake_fd);
 }
 
-static struct snib__multi_part *part_of(struct snib__part *base)
+static struct snib__member *part_of(struct snib__part *base)
 {
-        return snib__container(base, struct snib__multi_part, base);
+        return snib__container(base, struct snib__member, base);
 }
 
-static void post(struct snib__multi_part *p)
+static size_t number_of(const struct snib__member *p)
+{
+        return (size_t)(p - p->of->members);
+}
+
+static void post(struct snib__member *p)
 {
         snib__multi_ref(p->of);
         if (!snib__part_post(&p->base))
@@ -58,7 +63,7 @@ static void post(struct snib__multi_part *p)
 
 static void tell_ended(struct snib__part *base)
 {
-        struct snib__multi_part *p = part_of(base);
+        struct snib__member *p = part_of(base);
         struct snib_multigrant *g = p->of;
 
         atomic_store(&p->ended, true);
@@ -71,21 +76,22 @@ static void tell_ended(struct snib__part *base)
 
 static void tell_lost(struct snib__part *base, int reason)
 {
-        struct snib__multi_part *p = part_of(base);
+        struct snib__member *p = part_of(base);
+        int fd;
 
-        atomic_store(&p->loss, reason);
-        if (base->gone)
-                atomic_store(&p->held, NULL);
-        snib__multi_check_loss(p->of, reason);
+        if (snib__multi_lost(&p->of->machine, number_of(p), reason, base->gone)) {
+                fd = atomic_load(&p->of->loss_fd);
+                if (fd >= 0)
+                        snib__os_event_set(fd);
+        }
         post(p);
 }
 
 static void tell_closed(struct snib__part *base)
 {
-        struct snib__multi_part *p = part_of(base);
+        struct snib__member *p = part_of(base);
 
-        atomic_store(&p->held, NULL);
-        atomic_store(&p->closed, true);
+        snib__multi_closed(&p->of->machine, number_of(p));
         if (atomic_load(&p->of->waiting))
                 snib__multi_wake(p->of);
         post(p);
@@ -94,11 +100,12 @@ static void tell_closed(struct snib__part *base)
 /* One callback that is due, with the lock held, which is dropped around it. False: there is none. */
 static bool tell(struct snib_multigrant *g)
 {
-        snib_multilocked_callback *acquired = g->answered ? g->acquired : NULL;
-        snib_multiloss_callback *lost = atomic_load(&g->loss) ? g->lost : NULL;
-        snib_done_callback *done = g->released ? g->done : NULL;
+        const struct snib__multi *m = &g->machine;
+        snib_multilocked_callback *acquired = m->answered ? g->acquired : NULL;
+        snib_multiloss_callback *lost = atomic_load(&m->loss) ? g->lost : NULL;
+        snib_done_callback *done = m->released ? g->done : NULL;
         struct snib_error err = g->err;
-        int result = g->result;
+        int result = m->result;
 
         if (acquired)
                 g->acquired = NULL;
@@ -112,7 +119,7 @@ static bool tell(struct snib_multigrant *g)
         if (acquired)
                 acquired(g->acquired_arg, result, result == 1 ? g : NULL, result < 0 ? &err : NULL);
         else if (lost)
-                lost(g->lost_arg, g, atomic_load(&g->loss));
+                lost(g->lost_arg, g, atomic_load(&m->loss));
         else
                 done(g->done_arg, result, result < 0 ? &err : NULL);
         (void)pthread_mutex_lock(&g->lock);
@@ -121,15 +128,16 @@ static bool tell(struct snib_multigrant *g)
 
 static bool something_to_tell(const struct snib_multigrant *g)
 {
-        return (g->answered && g->acquired) || (atomic_load(&g->loss) && g->lost) || (g->released && g->done);
+        return (g->machine.answered && g->acquired) || (atomic_load(&g->machine.loss) && g->lost) ||
+               (g->machine.released && g->done);
 }
 
 bool snib__multi_post(struct snib_multigrant *g)
 {
-        for (size_t i = 0; i < g->count; i++) {
-                struct snib__multi_part *p = &g->parts[i];
+        for (size_t i = 0; i < g->machine.count; i++) {
+                struct snib__member *p = &g->members[i];
 
-                if (atomic_load(&p->closed) || !p->base.client)
+                if (atomic_load(&g->parts[i].closed) || !p->base.client)
                         continue;
                 snib__multi_ref(g);
                 if (!snib__part_post_locked(&p->base))
@@ -142,12 +150,12 @@ bool snib__multi_post(struct snib_multigrant *g)
 /* Nothing is under way at any member and nobody has a call left: the record is its referrers' only. */
 static bool is_over(struct snib_multigrant *g)
 {
-        if (g->phase != SNIB__MULTI_OVER || g->over || something_to_tell(g))
+        if (g->machine.phase != SNIB__MULTI_OVER || g->over || something_to_tell(g))
                 return false;
         g->over = true;
-        for (size_t i = 0; i < g->count; i++)
+        for (size_t i = 0; i < g->machine.count; i++)
                 if (!atomic_load(&g->parts[i].closed))
-                        snib__part_detach(&g->parts[i].base);
+                        snib__part_detach(&g->members[i].base);
         return true;
 }
 
@@ -166,9 +174,10 @@ static void paused(void *arg, int result, const struct snib_error *err)
 /* A client that can pause for us, pinned. */
 static struct snib_client *pin_one(struct snib_multigrant *g)
 {
-        for (size_t i = 0; i < g->count; i++)
-                if (!atomic_load(&g->parts[i].closed) && g->parts[i].base.client && snib__part_pin(&g->parts[i].base))
-                        return g->parts[i].base.client;
+        for (size_t i = 0; i < g->machine.count; i++)
+                if (!atomic_load(&g->parts[i].closed) && g->members[i].base.client &&
+                    snib__part_pin(&g->members[i].base))
+                        return g->members[i].base.client;
         return NULL;
 }
 
@@ -191,11 +200,10 @@ static bool pause_for(struct snib_multigrant *g, snib__ns due)
                 return false;
         snib__multi_unref(g);
         g->pause_until = SNIB__NEVER;
-        if (g->phase != SNIB__MULTI_PAUSING)
+        if (g->machine.phase != SNIB__MULTI_PAUSING)
                 return false; /* what is under way ends by itself */
         g->err = err;         /* nobody would look again: better an error than a hang */
-        g->result = r;
-        g->deadline = g->due = snib__os_now();
+        snib__multi_give_up(&g->machine, r, snib__os_now());
         return true;
 }
 
@@ -205,7 +213,7 @@ static void run(struct snib_multigrant *g, bool here)
         bool over;
 
         (void)pthread_mutex_lock(&g->lock);
-        while (pause_for(g, snib__multi_step(g)) || (here && tell(g)))
+        while (pause_for(g, snib__multi_advance(g)) || (here && tell(g)))
                 ;
         if (!here && something_to_tell(g))
                 (void)snib__multi_post(g);
@@ -234,7 +242,7 @@ static void run_posted(struct snib__part *base)
 static const struct snib__part_events told = {tell_ended, tell_lost, tell_closed, run_posted};
 
 /* A client of the application's event loop: whoever waits drives it meanwhile. */
-static bool is_idle(const struct snib__multi_part *p)
+static bool is_idle(const struct snib__member *p)
 {
         return p->base.client && p->base.client->threads == SNIB_THREADS_NONE;
 }
@@ -244,11 +252,11 @@ static int pin_idle(struct snib_multigrant *g, struct snib_client **ret)
 {
         int n = 0;
 
-        for (size_t i = 0; i < g->count; i++) {
-                struct snib__multi_part *p = &g->parts[i];
+        for (size_t i = 0; i < g->machine.count; i++) {
+                struct snib__member *p = &g->members[i];
                 bool known = false;
 
-                if (atomic_load(&p->closed) || !is_idle(p))
+                if (atomic_load(&g->parts[i].closed) || !is_idle(p))
                         continue;
                 for (int k = 0; k < n; k++)
                         known |= ret[k] == p->base.client;
@@ -298,7 +306,7 @@ void snib__multi_wait(struct snib_multigrant *g, const bool *flag)
         for (;;) {
                 atomic_store(&g->word, 0);
                 (void)pthread_mutex_lock(&g->lock);
-                due = snib__multi_step(g);
+                due = snib__multi_advance(g);
                 done = *flag;
                 count = done ? 0 : pin_idle(g, idle);
                 (void)pthread_mutex_unlock(&g->lock);
@@ -313,18 +321,37 @@ void snib__multi_wait(struct snib_multigrant *g, const bool *flag)
         snib__multi_run(g); /* what came in between, and what goes on without us */
 }
 
-static void part_init(struct snib_multigrant *g, struct snib__multi_part *p, struct snib_lock *lock)
+static void member_init(struct snib_multigrant *g, size_t i, struct snib_lock *lock)
 {
+        struct snib__member *p = &g->members[i];
+
         p->base.told = &told;
         p->of = g;
         p->lock = lock;
-        p->lease = lock->lease;
         snib__text_clean(p->name, sizeof(p->name), lock->name, lock->name_length);
+        g->parts[i].lease = lock->lease;
+        g->parts[i].lasts = lock->fixed ? lock->lease : SNIB__NEVER;
+        if (lock->max_hold > 0)
+                g->parts[i].lasts = snib__min(g->parts[i].lasts, lock->max_hold);
+}
+
+static uint64_t seed(void)
+{
+        uint64_t r = 0;
+
+        return snib__os_random(&r, sizeof(r)) < 0 ? (uint64_t)snib__os_now() : r;
 }
 
 static struct snib_multigrant *record_new(struct snib_multilock *m, const struct snib__patience *patience)
 {
-        struct snib_multigrant *g = snib__alloc(sizeof(*g) + m->count * sizeof(g->parts[0]));
+        struct snib__multi_config config = {.count = m->count,
+                                            .red = m->red,
+                                            .node_timeout = m->node_timeout,
+                                            .once = patience->once,
+                                            .deadline = snib__after(snib__os_now(), patience->wait),
+                                            .order = m->order,
+                                            .seed = seed()};
+        struct snib_multigrant *g = snib__alloc(sizeof(*g) + m->count * (sizeof(g->members[0]) + sizeof(g->parts[0])));
 
         if (!g)
                 return NULL;
@@ -332,17 +359,12 @@ static struct snib_multigrant *record_new(struct snib_multilock *m, const struct
         atomic_init(&g->refs, 2); /* its own and the caller's */
         atomic_init(&g->loss_fd, -1);
         g->wake_fd = -1;
-        g->count = m->count;
-        g->red = m->red;
-        g->needed = m->red ? m->count / 2 + 1 : m->count;
-        g->node_timeout = m->node_timeout;
-        memcpy(g->order, m->order, sizeof(g->order));
+        g->parts = (struct snib__multi_part *)&g->members[m->count];
+        snib__multi_init(&g->machine, &config, g->parts);
         g->multilock = m;
-        g->once = patience->once;
-        g->deadline = snib__after(snib__os_now(), patience->wait);
-        g->due = g->pause_until = SNIB__NEVER;
+        g->pause_until = SNIB__NEVER;
         for (size_t i = 0; i < m->count; i++)
-                part_init(g, &g->parts[i], m->members[i]);
+                member_init(g, i, m->members[i]);
         return g;
 }
 
@@ -354,9 +376,9 @@ static int attach(struct snib_multigrant *g, struct snib_error *err)
         if (r < 0)
                 return r;
         memcpy(g->owner, owner, g->owner_length);
-        for (size_t i = 0; i < g->count && r == 0; i++) {
-                r = snib__part_attach(&g->parts[i].base, g->parts[i].lock->client, err);
-                if (r == 0 && g->wake_fd < 0 && is_idle(&g->parts[i])) {
+        for (size_t i = 0; i < g->machine.count && r == 0; i++) {
+                r = snib__part_attach(&g->members[i].base, g->members[i].lock->client, err);
+                if (r == 0 && g->wake_fd < 0 && is_idle(&g->members[i])) {
                         g->wake_fd = snib__os_event_new();
                         if (g->wake_fd < 0)
                                 r = snib__error_errno(err, SNIB_ESYSTEM, -g->wake_fd, "eventfd");
@@ -376,7 +398,7 @@ int snib__multi_new(struct snib_multilock *m, const struct snib__patience *patie
         r = attach(g, err);
         if (r < 0) {
                 (void)pthread_mutex_lock(&g->lock);
-                g->phase = SNIB__MULTI_OVER;
+                g->machine.phase = SNIB__MULTI_OVER;
                 (void)is_over(g);
                 (void)pthread_mutex_unlock(&g->lock);
                 snib__multi_unref(g);

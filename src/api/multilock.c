@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/multilock.h: checks what the calls are given, puts the members in order, and hands over to the machine
- * (multi_step.c) and to whoever steps it (multi_run.c). Any thread.
+ * snib/multilock.h: checks what the calls are given, puts the members in order, and hands over to whoever steps the
+ * machine (multi_run.c). Any thread.
  */
 
 #include "api/multi.h"
@@ -14,23 +14,10 @@
 #define NODE_TIMEOUT_DEFAULT_MS 200
 #define NODE_TIMEOUT_MAX_MS 3600000
 
-static int by_name(const struct snib_lock *a, const struct snib_lock *b)
+static struct snib__multi_key key_of(const struct snib_lock *lock)
 {
-        size_t n = a->name_length < b->name_length ? a->name_length : b->name_length;
-        int r = memcmp(a->name, b->name, n);
-
-        return r ? r : (a->name_length > b->name_length) - (a->name_length < b->name_length);
-}
-
-/* The one order in which all processes acquire. Of a read-write lock the write side comes first: under it its owner may
- * read, while a reader could not become the writer. */
-static int by_order(const struct snib_lock *a, const struct snib_lock *b)
-{
-        int r = by_name(a, b);
-
-        if (r == 0)
-                r = strcmp(a->client->place, b->client->place);
-        return r ? r : b->kind - a->kind;
+        return (struct snib__multi_key){
+            .name = {lock->name, lock->name_length}, .place = lock->client->place, .kind = lock->kind};
 }
 
 static int options_check(const struct snib_multilock_options *o, struct snib_error *err)
@@ -63,8 +50,9 @@ static int count_check(size_t count, bool red, struct snib_error *err)
 static int pair_check(struct snib_lock *const *members, size_t i, size_t k, bool red, struct snib_error *err)
 {
         const struct snib_lock *a = members[i], *b = members[k];
+        bool one_name = a->name_length == b->name_length && !memcmp(a->name, b->name, a->name_length);
 
-        if (red && by_name(a, b) != 0)
+        if (red && !one_name)
                 return snib__error(err, SNIB_EINVAL,
                                    "members %zu and %zu have different names; the members of a red multilock are one "
                                    "lock on several servers",
@@ -73,7 +61,7 @@ static int pair_check(struct snib_lock *const *members, size_t i, size_t k, bool
                 return snib__error(err, SNIB_EINVAL,
                                    "members %zu and %zu are on one server; a red multilock needs independent servers",
                                    i + 1, k + 1);
-        if (a == b || (a->client == b->client && a->kind == b->kind && by_name(a, b) == 0))
+        if (a == b || (a->client == b->client && a->kind == b->kind && one_name))
                 return snib__error(err, SNIB_EINVAL, "members %zu and %zu are the same lock on the same client", i + 1,
                                    k + 1);
         return 0;
@@ -93,16 +81,13 @@ static int members_check(struct snib_lock *const *members, size_t count, bool re
         return r;
 }
 
-/* By insertion; members that compare equal keep the caller's order. */
 static void sort(struct snib_multilock *m)
 {
-        for (size_t i = 0; i < m->count; i++) {
-                size_t k = i;
+        struct snib__multi_key keys[SNIB_MULTILOCK_MAX];
 
-                for (; k > 0 && by_order(m->members[m->order[k - 1]], m->members[i]) > 0; k--)
-                        m->order[k] = m->order[k - 1];
-                m->order[k] = i;
-        }
+        for (size_t i = 0; i < m->count; i++)
+                keys[i] = key_of(m->members[i]);
+        snib__multi_order(keys, m->count, m->order);
 }
 
 int snib_multilock_new(snib_lock *const *members, size_t count, const struct snib_multilock_options *options,
@@ -150,9 +135,9 @@ static int grant_check(const struct snib_multigrant *g, struct snib_error *err)
 {
         int r = g ? 0 : snib__null("grant", err);
 
-        for (size_t i = 0; r == 0 && i < g->count; i++)
-                if (!atomic_load(&g->parts[i].closed) && g->parts[i].base.client)
-                        r = snib__alive(g->parts[i].base.client, err);
+        for (size_t i = 0; r == 0 && i < g->machine.count; i++)
+                if (!atomic_load(&g->parts[i].closed) && g->members[i].base.client)
+                        r = snib__alive(g->members[i].base.client, err);
         return r;
 }
 
@@ -178,8 +163,8 @@ int snib_multilock_acquire(snib_multilock *multilock, int64_t wait_ms, snib_mult
 
         if (r < 0)
                 return r;
-        snib__multi_wait(g, &g->answered);
-        r = g->result; /* nobody changes it before the release, and of a failure nobody does */
+        snib__multi_wait(g, &g->machine.answered);
+        r = g->machine.result; /* nobody changes it before the release, and of a failure nobody does */
         if (r == 1)
                 *ret_grant = g;
         else if (r < 0)
@@ -217,7 +202,7 @@ static struct snib_multigrant *cancel_one(struct snib_multilock *m)
         for (struct snib__list *it = m->waits.next; it != &m->waits && !found; it = it->next) {
                 struct snib_multigrant *g = snib__container(it, struct snib_multigrant, of_multilock);
 
-                if (!atomic_exchange(&g->cancelled, true)) {
+                if (snib__multi_cancel(&g->machine)) {
                         snib__multi_ref(g);
                         found = g;
                 }
@@ -260,28 +245,31 @@ int snib_multilock_force_release(snib_multilock *multilock, struct snib_error *e
 
 int snib_multigrant_valid(const snib_multigrant *grant)
 {
-        return grant && snib__multi_left(grant, snib__os_now()) > 0;
+        return grant && snib__multi_left(&grant->machine, snib__os_now()) > 0;
 }
 
 int64_t snib_multigrant_token(const snib_multigrant *grant)
 {
-        return grant ? grant->token : 0;
+        return grant ? grant->machine.token : 0;
 }
 
 int64_t snib_multigrant_left_ms(const snib_multigrant *grant)
 {
-        return grant ? snib__multi_left(grant, snib__os_now()) / SNIB__MS : 0;
+        return grant ? snib__multi_left(&grant->machine, snib__os_now()) / SNIB__MS : 0;
 }
 
 snib_grant *snib_multigrant_member(const snib_multigrant *grant, size_t index)
 {
-        return grant && index < grant->count ? atomic_load_explicit(&grant->parts[index].held, memory_order_acquire)
-                                             : NULL;
+        struct snib__hold *hold = grant && index < grant->machine.count
+                                      ? atomic_load_explicit(&grant->parts[index].held, memory_order_acquire)
+                                      : NULL;
+
+        return hold ? snib__container(hold, struct snib_grant, hold) : NULL;
 }
 
 int snib_multigrant_loss(const snib_multigrant *grant)
 {
-        return grant ? atomic_load(&grant->loss) : SNIB_LOSS_NONE;
+        return grant ? atomic_load(&grant->machine.loss) : SNIB_LOSS_NONE;
 }
 
 int snib_multigrant_on_loss(snib_multigrant *grant, snib_multiloss_callback *lost, void *arg, struct snib_error *err)
@@ -293,7 +281,7 @@ int snib_multigrant_on_loss(snib_multigrant *grant, snib_multiloss_callback *los
         (void)pthread_mutex_lock(&grant->lock);
         grant->lost = lost;
         grant->lost_arg = arg;
-        if (lost && atomic_load(&grant->loss) && !snib__multi_post(grant)) {
+        if (lost && atomic_load(&grant->machine.loss) && !snib__multi_post(grant)) {
                 grant->lost = NULL;
                 r = snib__closed(err);
         }
@@ -313,7 +301,7 @@ int snib_multigrant_loss_fd(snib_multigrant *grant)
                 fd = snib__os_event_new();
                 atomic_store(&grant->loss_fd, fd < 0 ? -1 : fd);
                 /* A loss comes before the store, and is seen here, or after it, and finds the descriptor. */
-                if (fd >= 0 && atomic_load(&grant->loss))
+                if (fd >= 0 && atomic_load(&grant->machine.loss))
                         snib__os_event_set(fd);
         }
         (void)pthread_mutex_unlock(&grant->lock);
@@ -340,11 +328,12 @@ static int release_begin(struct snib_multigrant *g, snib_done_callback *done, vo
         if (r < 0)
                 return r;
         (void)pthread_mutex_lock(&g->lock);
-        if (g->phase == SNIB__MULTI_HELD) {
+        if (g->machine.phase == SNIB__MULTI_HELD) {
                 snib__multi_ref(g);
                 g->done = done;
                 g->done_arg = arg;
-                snib__multi_release(g);
+                g->lost = NULL;
+                snib__multi_release(&g->machine, snib__os_now());
         } else {
                 r = snib__error(err, SNIB_ENOTOWNER, "the grant is being released already; release it once");
         }
@@ -358,8 +347,8 @@ int snib_multigrant_release(snib_multigrant *grant, struct snib_error *err)
 
         if (r < 0)
                 return r;
-        snib__multi_wait(grant, &grant->released);
-        r = grant->result;
+        snib__multi_wait(grant, &grant->machine.released);
+        r = grant->machine.result;
         if (r < 0)
                 (void)snib__error_engine(err, r, grant->err.engine_code, "%s", grant->err.text);
         snib__multi_unref(grant);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/striped.h: the names of the segments and the hash that chooses one. The segments are plain lock handles, made
- * with the handle: choosing one needs no lock and no memory. Any thread.
+ * snib/striped.h: a handle for each segment. They are plain lock handles, made with the handle: choosing one needs no
+ * lock and no memory. Names and hash are core's (core/stripe.h). Any thread.
  */
 
 #include "api/internal.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include <stdio.h>
-#include <string.h>
+#include "core/stripe.h"
 
 struct snib_striped {
         struct snib_multilock *all; /* NULL: too many */
@@ -18,31 +17,21 @@ struct snib_striped {
         struct snib_lock *segments[];
 };
 
-static uint64_t fnv1a(const unsigned char *bytes, size_t length)
-{
-        uint64_t h = 14695981039346656037ULL;
-
-        for (size_t i = 0; i < length; i++)
-                h = (h ^ bytes[i]) * 1099511628211ULL;
-        return h;
-}
-
 static int segments_new(struct snib_striped *s, struct snib_client *client, const char *name, size_t length,
                         struct snib_lock_options *o, struct snib_error *err)
 {
-        bool tagged = memchr(name, '{', length) || memchr(name, '}', length);
-        char segment[SNIB_NAME_MAX + 32];
+        char segment[SNIB__STRIPE_MAX(SNIB_NAME_MAX)];
+        size_t all = snib__stripe_all(s->count);
         int r = 0;
 
         o->size = SNIB_LOCK_OPTIONS_INIT;
         o->name_len = 0; /* of the whole name; a segment's ends at its NUL */
         for (size_t i = 0; i < s->count && r == 0; i++) {
-                (void)snprintf(segment, sizeof(segment), "%s%.*s%s:%zu/%zu", tagged ? "" : "{", (int)length, name,
-                               tagged ? "" : "}", i, s->count);
+                (void)snib__stripe_name(segment, name, length, i, s->count);
                 r = snib_lock_new(client, segment, o, &s->segments[i], err);
         }
-        if (r == 0 && s->count <= SNIB_MULTILOCK_MAX)
-                r = snib_multilock_new(s->segments, s->count, NULL, &s->all, err);
+        if (r == 0 && all)
+                r = snib_multilock_new(s->segments, all, NULL, &s->all, err);
         return r;
 }
 
@@ -95,9 +84,7 @@ size_t snib_striped_count(const snib_striped *striped)
 
 size_t snib_striped_index(const snib_striped *striped, const void *key, size_t key_len)
 {
-        uint64_t h = key ? fnv1a(key, key_len) : fnv1a(NULL, 0);
-
-        return striped ? (size_t)((h ^ h >> 32) % striped->count) : 0;
+        return striped ? snib__stripe_index(key, key ? key_len : 0, striped->count) : 0;
 }
 
 snib_lock *snib_striped_at(snib_striped *striped, size_t index)

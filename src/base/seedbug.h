@@ -43,6 +43,13 @@
         X(register_ignores_version, 27, "a write does not look at the version")                                       \
         X(register_version_reused, 28, "a deleted register starts its versions anew")                                 \
         X(observer_not_told, 29, "an observer hears nothing of a change")                                             \
+        X(multi_rollback_forgets_one, 30, "multilock: a failed round does not give back the first member")            \
+        X(multi_release_forgets_one, 31, "multilock: the release leaves the first member out")                        \
+        X(multi_order_of_the_caller, 32, "multilock: members are taken in the caller's order")                        \
+        X(multi_lost_member_counts, 33, "multilock: a member that was lost meanwhile counts as held")                 \
+        X(multi_without_slices, 34, "multilock: a member is waited for without end while others are held")            \
+        X(red_majority_of_answers, 35, "red: a majority of those that answered is enough")                            \
+        X(red_without_drift, 36, "red: the validity keeps no margin for drift")                                       \
         X(wake_up_not_passed_on, 38, "a wake-up that is not used up goes to nobody else")                             \
         X(spin_never_asks_again, 39, "a spin lock's waiter sleeps on")                                                \
         X(own_writer_not_named, 40, "a reader does not say that its owner has the write side")                        \
@@ -72,6 +79,12 @@
         X(register_write_untold, 64, "register: a new version is told to nobody")                                     \
         X(spin_backoff_unbounded, 65, "a spin lock's waiter doubles its pauses for ever")                             \
         X(spin_doubt_not_released, 66, "a spin lock's acquire that was given up in doubt is not released")            \
+        X(red_token_of_the_first, 67, "red: the token is the first member's, not the largest")                        \
+        X(red_lost_with_the_last, 68, "red: the loss of the majority is told when the last member is lost")           \
+        X(stripe_all_but_the_last, 69, "striped: the lock of all segments leaves the last one out")                   \
+        X(stripe_names_collide, 70, "striped: two segments have one name")                                            \
+        X(stripe_by_low_bits, 71, "striped: a segment is chosen by the low bits of the hash alone")                   \
+        X(renewals_without_owner_check, 72, "renewals that go together extend whoever's holds")                       \
         X(cohort_token_not_new, 80, "a hand-over within a client keeps the token")                                    \
         X(cohort_unbounded, 81, "hand-overs within a client never end")                                               \
         X(cohort_after_loss, 82, "a hold that is lost is handed over")                                                \

@@ -85,6 +85,20 @@ void snib__tree_remove(struct snib__tree *t, struct snib__tree_node *n)
         t->count--;
 }
 
+void snib__tree_replace(struct snib__tree *t, struct snib__tree_node *old, struct snib__tree_node *n)
+{
+        *slot_of(t, old) = n;
+        n->parent = old->parent;
+        n->priority = old->priority;
+        for (int i = 0; i < 2; i++) {
+                n->child[i] = old->child[i];
+                if (n->child[i])
+                        n->child[i]->parent = n;
+        }
+        old->parent = old->child[0] = old->child[1] = NULL;
+        old->priority = 0;
+}
+
 struct snib__tree_node *snib__tree_first(const struct snib__tree *t)
 {
         struct snib__tree_node *n = t->root;

@@ -38,6 +38,9 @@ void snib__tree_add(struct snib__tree *t, struct snib__tree_node *n);
 /* No-op for a node that is in no tree. */
 void snib__tree_remove(struct snib__tree *t, struct snib__tree_node *n);
 
+/* `n`, which is in no tree, takes the place of `old`: both have the same key. */
+void snib__tree_replace(struct snib__tree *t, struct snib__tree_node *old, struct snib__tree_node *n);
+
 struct snib__tree_node *snib__tree_first(const struct snib__tree *t);
 struct snib__tree_node *snib__tree_next(const struct snib__tree_node *n);
 

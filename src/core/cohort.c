@@ -105,7 +105,7 @@ static void exchange(struct snib__core *c, struct snib__hold *a, struct snib__ho
         snib__assert(!a->outstanding && !b->outstanding);
         SWAP(struct snib__id, a, b, id);
         SWAP(snib__ns, a, b, sent_at);
-        SWAP(snib__ns, a, b, doubt_since);
+        SWAP(snib__ns, a, b, doubt_since); /* of what is held: its end, which is never */
         SWAP(bool, a, b, queued);
         SWAP(bool, a, b, in_doubt);
         SWAP(bool, a, b, stray);
@@ -182,6 +182,7 @@ bool snib__cohort_hand_over(struct snib__core *c, struct snib__hold *h, snib__ns
         exchange(c, h, next);
         snib__tree_remove(&c->by_wait, &next->by_wait);
         snib__held_take_over(c, next, h);
+        snib__held_leave(h);
         snib__hold_set(c, h, SNIB__WAITING);
         snib__tree_add(&c->by_wait, &h->by_wait);
         snib__wait_leave(c, h, now);

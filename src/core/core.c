@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The client machine of core/core.h: its containers, its timer queue, the dispatch of events to the part of a hold's
+ * The client machine of core/core.h: its containers, the dispatch of events to the part of a hold's
  * life they concern, and the effects. Not the behaviour itself: that is in wait.c, held.c, release.c and ask.c. Pure;
  * one thread at a time.
  *
@@ -54,14 +54,6 @@ static int compare_wait(const struct snib__tree_node *a, const struct snib__tree
         return r ? r : (x->cookie > y->cookie) - (x->cookie < y->cookie);
 }
 
-static int compare_due(const struct snib__tree_node *a, const struct snib__tree_node *b)
-{
-        snib__ns x = snib__container(a, const struct snib__timer, node)->due;
-        snib__ns y = snib__container(b, const struct snib__timer, node)->due;
-
-        return (x > y) - (x < y);
-}
-
 void snib__core_init(struct snib__core *c, const struct snib__core_config *config)
 {
         memset(c, 0, sizeof(*c));
@@ -72,19 +64,10 @@ void snib__core_init(struct snib__core *c, const struct snib__core_config *confi
         snib__list_init(&c->dirty_holds);
         snib__list_init(&c->dirty_asks);
         snib__list_init(&c->answered);
+        snib__list_init(&c->postponed);
         snib__tree_init(&c->by_owner, compare_owner);
         snib__tree_init(&c->by_wait, compare_wait);
-        snib__tree_init(&c->timers, compare_due);
-}
-
-void snib__timer_set(struct snib__core *c, struct snib__timer *t, snib__ns due)
-{
-        if (snib__tree_linked(&t->node) && t->due == due)
-                return;
-        snib__tree_remove(&c->timers, &t->node);
-        t->due = due;
-        if (due != SNIB__NEVER)
-                snib__tree_add(&c->timers, &t->node);
+        snib__timers_init(c);
 }
 
 /* The hold's one timer: its next action, or the end of what its state lasts at most. */
@@ -119,13 +102,18 @@ void snib__hold_dirty(struct snib__core *c, struct snib__hold *h)
 
 static void set_outstanding(struct snib__core *c, struct snib__hold *h, bool value)
 {
-        c->outstanding += (int)value - (int)h->outstanding;
+        int change = (int)value - (int)h->outstanding;
+
+        c->outstanding += change;
+        c->renewing += h->verb == SNIB__RENEW ? change : 0;
         h->outstanding = value;
         snib__assert(c->outstanding >= 0);
 }
 
 void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__verb verb, snib__ns now)
 {
+        set_outstanding(c, h, false); /* nobody listens to an earlier answer */
+        snib__held_leave(h);
         h->attempt++;
         h->verb = verb;
         h->sent_at = now;
@@ -273,7 +261,7 @@ void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__c
         h->cookie = ++c->cookies;
         h->n = h->n > 1 ? h->n : 1;
         h->timer.node.tag = SNIB__TIMER_HOLD;
-        h->wake_at = h->deadline = h->hold_end = SNIB__NEVER;
+        h->wake_at = h->deadline = SNIB__NEVER;
         snib__list_append(&c->holds, &h->all);
         if (h->owner.length == 0)
                 h->owner = (struct snib__name){h->id.text, strlen(h->id.text)};
@@ -406,6 +394,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
                 return false;
         set_outstanding(c, h, false);
         dispatch_reply(c, h, r, now);
+        snib__held_resume(c, now);
         return true;
 }
 
@@ -600,23 +589,20 @@ static void wake(struct snib__core *c, struct snib__timer *t, snib__ns now)
 
 void snib__core_tick(struct snib__core *c, snib__ns now)
 {
-        struct snib__tree_node *n;
+        struct snib__timer *t;
 
-        while ((n = snib__tree_first(&c->timers))) {
-                struct snib__timer *t = snib__container(n, struct snib__timer, node);
-
-                if (t->due > now)
-                        return;
+        while ((t = snib__timer_first(c)) && t->due <= now) {
                 snib__timer_set(c, t, SNIB__NEVER);
                 wake(c, t, now);
         }
+        snib__held_resume(c, now);
 }
 
 snib__ns snib__core_deadline(const struct snib__core *c)
 {
-        struct snib__tree_node *n = snib__tree_first(&c->timers);
+        const struct snib__timer *t = snib__timer_first(c);
 
-        return n ? snib__container(n, struct snib__timer, node)->due : SNIB__NEVER;
+        return t ? t->due : SNIB__NEVER;
 }
 
 static bool effect(struct snib__effect *ret, enum snib__effect_kind kind, struct snib__hold *h)
@@ -734,6 +720,8 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
 
         if (h->state == SNIB__HELD && snib__hold_momentary(h))
                 return "what is momentary is never held";
+        if (h->state != SNIB__HELD && !waits && snib__list_linked(&h->postponed))
+                return "only what is held is renewed";
         if (held != (h->state == SNIB__HELD))
                 return "valid exactly while held";
         if (waits != snib__tree_linked(&h->by_wait))
@@ -750,7 +738,7 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
                 return "who waits silently has no place at the engine";
         if (h->silent && !snib__cohort_speaker(c, h) && !SNIB__BUG(cohort_silence))
                 return "somebody asks for whoever waits silently";
-        if ((waits || h->state == SNIB__HELD || h->outstanding) && !h->silent && !snib__tree_linked(&h->timer.node))
+        if ((waits || h->state == SNIB__HELD || h->outstanding) && !h->silent && !snib__timer_armed(&h->timer))
                 return "whatever goes on has a time limit";
         if (h->watched && !waits)
                 return "only waiters watch";
@@ -759,7 +747,7 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
 
 const char *snib__core_check(const struct snib__core *c, snib__ns now)
 {
-        int outstanding = 0;
+        int outstanding = 0, renewing = 0;
 
         snib__list_each (it, (struct snib__list *)&c->holds) {
                 const struct snib__hold *h = snib__container(it, struct snib__hold, all);
@@ -768,10 +756,15 @@ const char *snib__core_check(const struct snib__core *c, snib__ns now)
                 if (broken)
                         return broken;
                 outstanding += h->outstanding;
+                renewing += h->outstanding && h->verb == SNIB__RENEW;
         }
         snib__list_each (it, (struct snib__list *)&c->asks)
                 outstanding += snib__container(it, struct snib__ask, link)->outstanding;
         if (outstanding != c->outstanding)
                 return "the count of outstanding requests is right";
+        if (renewing != c->renewing)
+                return "the count of renewals under way is right";
+        if (outstanding == 0 && !snib__list_empty((struct snib__list *)&c->postponed))
+                return "a renewal waits only for others";
         return NULL;
 }

@@ -46,6 +46,11 @@
 #include <stdatomic.h>
 
 #define SNIB__TEXT_MAX 192
+/* Renewals under way at once, of a client's 100,000: the requests of others stand behind no more than these. */
+#define SNIB__RENEWALS_MAX 400
+/* Enough that 100,000 holds are renewed some hundreds at a time; not so many that a client wakes up for each of them.
+ */
+#define SNIB__PHASES 256
 
 enum snib__hold_state {
         SNIB__IDLE = 0,
@@ -61,6 +66,7 @@ enum snib__hold_state {
 enum snib__timer_of { SNIB__TIMER_HOLD = 1, SNIB__TIMER_CALL, SNIB__TIMER_ASK };
 struct snib__timer {
         struct snib__tree_node node;
+        struct snib__tree_node *last; /* of those that are due at the same instant; see timer.c */
         snib__ns due;
 };
 
@@ -114,14 +120,16 @@ struct snib__hold {
         /* The core's, but that `token` is set before to what an observer knows. Others may read them under the client's
          * lock. */
         int64_t token;
-        uint64_t cookie;      /* of the present use of this memory: one that began later has a higher one */
-        snib__ns sent_at;     /* when the latest request was sent */
-        snib__ns deadline;    /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
-        snib__ns hold_end;    /* end of the total hold, SNIB__NEVER */
-        snib__ns wake_at;     /* with a request outstanding: its time-out; else the next poll, renewal or try */
-        snib__ns given_at;    /* when the engine gave it, perhaps to another of this client; see cohort.c */
-        snib__ns doubt_since; /* in_doubt: when the first request whose fate is unknown was sent */
-        uint32_t attempt;     /* number of the latest request */
+        uint64_t cookie;   /* of the present use of this memory: one that began later has a higher one */
+        snib__ns sent_at;  /* when the latest request was sent */
+        snib__ns deadline; /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
+        snib__ns wake_at;  /* with a request outstanding: its time-out; else the next poll, renewal or try */
+        snib__ns given_at; /* when the engine gave it, perhaps to another of this client; see cohort.c */
+        union {
+                snib__ns doubt_since; /* ASKING, WAITING: when the first request whose fate is unknown was sent */
+                snib__ns hold_end;    /* HELD: end of the total hold, SNIB__NEVER */
+        };
+        uint32_t attempt; /* number of the latest request */
         int depth;
         int16_t fault;    /* code of the latest failure, 0: none since */
         uint8_t failures; /* in a row, for back-off */
@@ -146,7 +154,10 @@ struct snib__hold {
         struct snib__list all;   /* link in core.holds */
         struct snib__list dirty; /* link in core.dirty */
         struct snib__tree_node by_owner;
-        struct snib__tree_node by_wait;
+        union {
+                struct snib__tree_node by_wait; /* ASKING, WAITING */
+                struct snib__list postponed;    /* HELD: link in core.postponed */
+        };
         struct snib__timer timer;
 };
 
@@ -176,6 +187,8 @@ struct snib__ask {
 struct snib__core_config {
         bool queues;         /* the engine keeps a queue of waiters for all kinds (for fair locks every engine does) */
         bool watches;        /* waiters must watch the name */
+        int renewals;        /* so many are under way at once; see SNIB__RENEWALS_MAX */
+        int phases;          /* points in the round at which renewals come; see SNIB__PHASES */
         snib__ns op_timeout; /* an answer that takes longer counts as unknown */
         const struct snib__who *who; /* who asks; lives as long as the engine */
         uint64_t seed;
@@ -195,9 +208,11 @@ struct snib__core {
         struct snib__tree timers;
         struct snib__list dirty_holds;
         struct snib__list dirty_asks;
-        struct snib__list answered; /* calls */
-        int losses;                 /* holds with lost_pending */
-        uint64_t polls;             /* questions asked by timer only: the safety net's use */
+        struct snib__list answered;  /* calls */
+        struct snib__list postponed; /* holds whose renewal is due, and has to wait for the answers to others */
+        int renewing;                /* renewals without an answer */
+        int losses;                  /* holds with lost_pending */
+        uint64_t polls;              /* questions asked by timer only: the safety net's use */
 };
 
 enum snib__effect_kind {
@@ -256,8 +271,8 @@ void snib__core_ask(struct snib__core *c, struct snib__ask *ask, snib__ns now);
  * until c->holds is empty or patience ends. */
 void snib__core_close(struct snib__core *c, snib__ns now);
 
-/* What the engine said, and has said by `now`. `cookie` and `attempt` are those of the effect; an answer to an earlier use or attempt is
- * dropped: false. */
+/* What the engine said, and has said by `now`. `cookie` and `attempt` are those of the effect; an answer to an earlier
+ * use or attempt is dropped: false. */
 bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
                            const struct snib__reply *r, snib__ns now);
 bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,

@@ -6,6 +6,9 @@
  * A re-entry asks the engine with the same id: still held, and the lease starts again, or a new hold with a new token,
  * which shows a loss that nobody had noticed. Renewal is tried every third of the lease; after a failure again and
  * again until the deadline, and not longer.
+ *
+ * Renewals come in small crowds: each hold has one of some points in the round, so that those which began together
+ * are spread over half of it, and yet those that share a point leave together, which engines make one request of.
  */
 
 #include "core/internal.h"
@@ -15,6 +18,18 @@
 static bool is_check(const struct snib__hold *h)
 {
         return h->verb == SNIB__RENEW && !h->keep && !snib__calls_want(h, SNIB__CALL_RENEW);
+}
+
+/* When to renew what was confirmed by the request sent at h->sent_at: the last instant of the hold's own phase that is
+ * not later than a third of the lease, and so not earlier than a sixth; from the second time on it is a third. */
+static snib__ns renewal_at(const struct snib__core *c, const struct snib__hold *h)
+{
+        snib__ns period = snib__max(h->lease / 6, 1), latest = snib__after(h->sent_at, h->lease / 3);
+        snib__ns phases = c->config.phases,
+                 point = (snib__ns)((uint32_t)(h->cookie * 2654435769U) * (uint64_t)phases >> 32);
+        snib__ns phase = period / phases * point + period % phases * point / phases;
+
+        return latest - (latest % period - phase + period) % period;
 }
 
 /* The lease was confirmed by the answer to the request sent at h->sent_at. */
@@ -31,7 +46,7 @@ static void extend(struct snib__core *c, struct snib__hold *h, snib__ns now)
         h->deadline = snib__min(until, h->hold_end);
         /* Release: whoever sees the hold valid also sees the record that the acquire filled. */
         atomic_store_explicit(&h->valid_until, h->deadline, memory_order_release);
-        snib__hold_wake_at(c, h, h->keep ? snib__after(h->sent_at, h->lease / 3) : SNIB__NEVER);
+        snib__hold_wake_at(c, h, h->keep ? renewal_at(c, h) : SNIB__NEVER);
 }
 
 /* Those who joined are in: answers them and counts them. */
@@ -88,13 +103,39 @@ void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now)
                 snib__hold_submit(c, h, SNIB__ACQUIRE, now);
 }
 
+/* Whether a renewal that is due can wait for the answers to others, and does so: until half of the lease is over. */
+static bool postpone(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        snib__ns until = h->deadline - h->lease / 2;
+
+        if (c->renewing < c->config.renewals || now >= until || !snib__list_empty(&h->calls))
+                return false;
+        snib__list_append(&c->postponed, &h->postponed);
+        snib__hold_wake_at(c, h, until);
+        return true;
+}
+
 /* Asks for what is wanted next, now. A re-entry whose fate is unknown may have begun a new hold after an unnoticed
  * loss; a renewal would find that one in order, only another acquire shows its token. */
 static void ask_next(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         bool acquire = h->in_doubt || snib__calls_want(h, SNIB__CALL_ACQUIRE);
 
-        snib__hold_submit(c, h, acquire ? SNIB__ACQUIRE : SNIB__RENEW, now);
+        snib__held_leave(h);
+        if (acquire || !postpone(c, h, now))
+                snib__hold_submit(c, h, acquire ? SNIB__ACQUIRE : SNIB__RENEW, now);
+}
+
+void snib__held_resume(struct snib__core *c, snib__ns now)
+{
+        while (c->renewing < c->config.renewals && !snib__list_empty(&c->postponed))
+                ask_next(c, snib__container(c->postponed.next, struct snib__hold, postponed), now);
+}
+
+void snib__held_leave(struct snib__hold *h)
+{
+        if (!snib__tree_linked(&h->by_wait))
+                snib__list_remove(&h->postponed);
 }
 
 void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -116,6 +157,7 @@ void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, sni
 
         atomic_store_explicit(&h->valid_until, 0, memory_order_release);
         h->loss = reason;
+        snib__held_leave(h);
         if (h->depth > 0 && !SNIB__BUG(loss_not_told)) {
                 h->lost_pending = true;
                 c->losses++;

@@ -46,7 +46,6 @@ void snib__hold_failed(struct snib__hold *h, const struct snib__reply *r);
 /* One more failure in a row: how long to wait before the next try. */
 snib__ns snib__hold_backoff(struct snib__core *c, struct snib__hold *h, snib__ns most);
 snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most);
-void snib__timer_set(struct snib__core *c, struct snib__timer *t, snib__ns due);
 /* The request could not be executed, or its fate is unknown, for a reason that may pass. */
 bool snib__reply_passing(const struct snib__reply *r);
 /* It ends with its grant. */
@@ -55,6 +54,14 @@ bool snib__hold_momentary(const struct snib__hold *h);
 /* The waiters of a name by arrival, NULL: none. */
 struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name);
 struct snib__hold *snib__wait_next(struct snib__hold *h);
+
+/* timer.c */
+void snib__timers_init(struct snib__core *c);
+/* SNIB__NEVER: not at all. */
+void snib__timer_set(struct snib__core *c, struct snib__timer *t, snib__ns due);
+bool snib__timer_armed(const struct snib__timer *t);
+/* The next one, or NULL. */
+struct snib__timer *snib__timer_first(const struct snib__core *c);
 
 /* wait.c */
 void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now);
@@ -81,6 +88,10 @@ void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now);
 /* The last acquire and the last one about to join are gone without a release: give it back. */
 void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now);
+/* Sends what was postponed, as far as there is room. */
+void snib__held_resume(struct snib__core *c, snib__ns now);
+/* It is not to be renewed any more. */
+void snib__held_leave(struct snib__hold *h);
 void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now);
 
 /* What another of this client held until now; `from` has given its identity to `h`. */

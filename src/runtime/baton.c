@@ -32,11 +32,6 @@ void snib__baton_done(struct snib__baton *b, struct snib__baton_member *m)
                 snib__list_remove(&m->link);
 }
 
-bool snib__baton_alone(const struct snib__baton *b)
-{
-        return b->waiting.next == b->waiting.prev;
-}
-
 struct snib__baton_member *snib__baton_leave(struct snib__baton *b, struct snib__baton_member *m)
 {
         snib__list_remove(&m->link);

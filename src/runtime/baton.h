@@ -39,9 +39,6 @@ bool snib__baton_take(struct snib__baton *b, struct snib__baton_member *m);
 /* What `m` waited for has come: it is not to drive any more, unless it does already. */
 void snib__baton_done(struct snib__baton *b, struct snib__baton_member *m);
 
-/* Nobody but the driver waits. */
-bool snib__baton_alone(const struct snib__baton *b);
-
 /* `m` no longer waits. Answers whom to wake: the waiter that drives from now on, or NULL. */
 struct snib__baton_member *snib__baton_leave(struct snib__baton *b, struct snib__baton_member *m);
 

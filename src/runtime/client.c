@@ -238,6 +238,8 @@ static void core_start(struct snib_client *c, int64_t timeout_ms)
         unsigned traits = c->engine->ops->traits;
         struct snib__core_config config = {.queues = traits & SNIB__TRAIT_QUEUE,
                                            .watches = traits & SNIB__TRAIT_WATCH,
+                                           .renewals = SNIB__RENEWALS_MAX,
+                                           .phases = SNIB__PHASES,
                                            .op_timeout = timeout_ms * SNIB__MS,
                                            .who = &c->who};
 

@@ -189,6 +189,7 @@ struct snib__dispatcher {
         _Atomic uint32_t word;
         bool asleep;
         struct snib__list queue;
+        snib__ns gather_until; /* the callback that runs, or is to, is quick if it returns before */
 };
 
 /* Looking for an answer before sleeping for it: see drive.c. */

@@ -24,6 +24,7 @@ static void run_queue(struct snib_client *c)
                 return; /* we are inside a callback, or another thread is: it goes on afterwards */
         d->running = true;
         while ((e = event_of(snib__list_take(&d->queue)))) {
+                d->gather_until = snib__after(c->now, SNIB__GATHER);
                 snib__drive_send(c); /* unless more are due */
                 snib__client_unlock(c);
                 e->run(c, e);
@@ -73,6 +74,8 @@ void snib__dispatch_queue(struct snib_client *c, struct snib__event *event)
 {
         if (!snib__list_linked(&event->link))
                 snib__list_append(&c->dispatcher.queue, &event->link);
+        if (!c->dispatcher.running)
+                c->dispatcher.gather_until = snib__after(c->now, SNIB__GATHER);
         wake(&c->dispatcher);
 }
 

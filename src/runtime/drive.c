@@ -24,15 +24,27 @@
 #define LOOK_SKIP_MIN 2
 #define LOOK_SKIP_MAX 1024
 
-/* Callbacks that are due run one after the other, too, and most of them ask for more. */
 static bool many_coming(const struct snib_client *c)
 {
-        return c->coming > COMING_FEW || c->dispatcher.queue.next != c->dispatcher.queue.prev;
+        return c->coming > COMING_FEW && c->now < c->gather_until;
+}
+
+/* They run one after the other, too, and most of them ask for more; unless one of them takes its time. */
+static bool many_callbacks(const struct snib_client *c)
+{
+        const struct snib__dispatcher *d = &c->dispatcher;
+
+        return d->queue.next != d->queue.prev && c->now < d->gather_until;
 }
 
 static bool gathering(const struct snib_client *c)
 {
-        return many_coming(c) && c->now < c->gather_until;
+        return many_coming(c) || many_callbacks(c);
+}
+
+static snib__ns gathered_by(const struct snib_client *c)
+{
+        return snib__max(c->gather_until, c->dispatcher.gather_until);
 }
 
 void snib__drive_send(struct snib_client *c)
@@ -44,7 +56,7 @@ void snib__drive_send(struct snib_client *c)
 /* When the engine is to be driven next, by what it said last. */
 static snib__ns engine_deadline(const struct snib_client *c)
 {
-        return c->wanted.kept ? snib__min(c->wanted.deadline, c->gather_until) : c->wanted.deadline;
+        return c->wanted.kept ? snib__min(c->wanted.deadline, gathered_by(c)) : c->wanted.deadline;
 }
 
 static void ask_interest(struct snib_client *c, snib__ns now)
@@ -210,7 +222,7 @@ static int look(struct snib_client *c, struct snib__ready *ret, snib__ns most, s
 
 static int poll_ready(struct snib_client *c, struct snib__ready *ret, bool alone)
 {
-        int limit_ms = many_coming(c) ? SNIB__GATHER / SNIB__MS : -1, n = 0;
+        int limit_ms = gathering(c) ? SNIB__GATHER / SNIB__MS : -1, n = 0;
         snib__ns looked = look_for(c, alone), took = 0;
 
         c->polling = true;
@@ -235,8 +247,8 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone)
         c->polled = found = c->wanted;
         c->polled_until = snib__min(snib__core_deadline(&c->core), c->wanted.deadline);
         snib__alarm_set(&c->timer, snib__min(until, c->polled_until));
-        if (many_coming(c)) /* what they will ask for may be kept; see poll_ready() */
-                c->polled_until = snib__min(c->polled_until, c->gather_until);
+        if (gathering(c)) /* what they will ask for may be kept; see poll_ready() */
+                c->polled_until = snib__min(c->polled_until, c->now);
         snib__drive_register(c);
         count = poll_ready(c, ready, alone);
         for (int k = 0; k < found.count; k++)
@@ -280,7 +292,7 @@ static void sleep_as_waiter(struct snib_client *c, struct snib__wait *w)
 static void wait_turn(struct snib_client *c, struct snib__wait *w)
 {
         if (snib__baton_take(&c->baton, &w->member)) {
-                snib__drive_turn(c, w->deadline, snib__baton_alone(&c->baton) && c->coming == 0);
+                snib__drive_turn(c, w->deadline, atomic_load(&c->inside) <= 1);
                 return;
         }
         snib__drive_settle(c);

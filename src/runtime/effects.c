@@ -35,7 +35,6 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
         w->done = true;
         snib__baton_done(&c->baton, &w->member);
         snib__list_remove(&w->of_lock);
-        c->gather_until = snib__after(c->processed_at, SNIB__GATHER);
         if (w->ended) {
                 c->background--;
                 w->ended(c, w);
@@ -46,6 +45,7 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
                 if (w->asleep && !w->coming) {
                         w->coming = true;
                         c->coming++;
+                        c->gather_until = snib__after(c->processed_at, SNIB__GATHER);
                 }
                 snib__client_wake(c, w);
         }

@@ -83,7 +83,8 @@ void pull(struct rig *r)
 
 void rig_init(struct rig *r, bool queues)
 {
-        struct snib__core_config config = {.queues = queues, .watches = !queues, .op_timeout = 3 * SNIB__S, .seed = 1};
+        struct snib__core_config config = {
+            .queues = queues, .watches = !queues, .op_timeout = 3 * SNIB__S, .renewals = 2, .phases = 1, .seed = 1};
 
         memset(r, 0, sizeof(*r));
         r->now = 1000 * SNIB__S;

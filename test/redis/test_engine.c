@@ -554,6 +554,7 @@ static void scripts_are_what_the_server_knows_them_by(void **state)
                                                          [SNIB__SCRIPT_ACQUIRE_FENCED] = "acquire_fenced",
                                                          [SNIB__SCRIPT_RELEASE] = "release",
                                                          [SNIB__SCRIPT_RENEW] = "renew",
+                                                         [SNIB__SCRIPT_RENEW_MANY] = "renew_many",
                                                          [SNIB__SCRIPT_FORCE] = "force",
                                                          [SNIB__SCRIPT_QUERY] = "query",
                                                          [SNIB__SCRIPT_FAIR] = "fair",

@@ -95,6 +95,16 @@ static void ask(enum snib__verb verb)
         ask_of(SNIB_KIND_LOCK, verb);
 }
 
+/* They are kept for each other. */
+static void renew(int count)
+{
+        struct snib__op op = pump_op(p, SNIB__RENEW, "name", pump_id(p), 30000);
+
+        op.kind = SNIB_KIND_LOCK;
+        for (int i = 0; i < count; i++)
+                p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
+}
+
 /* The next note answers a request with this status. */
 static struct snib__reply answered(enum snib__status status)
 {
@@ -599,6 +609,107 @@ static void F51_a_forgotten_script_goes_by_text_once(void **state)
         assert_int_equal(answered(SNIB__FAILED).error, SNIB_EREFUSED);
 }
 
+/* Three renewals, one script. */
+static void renew_three(void)
+{
+        static const char keys[] = "\r\n$1\r\n3\r\n$4\r\nname\r\n$4\r\nname\r\n";
+
+        memory_clear_out(commands);
+        renew(3);
+        assert_int_equal(commands->out_length, 0);
+        p->engine->ops->flush(p->engine);
+        assert_non_null(memmem(commands->out, commands->out_length, keys, sizeof(keys) - 1));
+}
+
+static void F137_wrong_answers_to_renewals_are_refused(void **state)
+{
+        static const struct {
+                const char *text;
+                int renewed; /* whose answers had come before what makes no sense */
+        } rows[] = {{"*0\r\n", 0},
+                    {":1\r\n", 0},
+                    {"*2\r\n*1\r\n:1\r\n*1\r\n:1\r\n", 0},
+                    {"*4\r\n*1\r\n:1\r\n*1\r\n:1\r\n*1\r\n:1\r\n*1\r\n:1\r\n", 0},
+                    {"*3\r\n:1\r\n:1\r\n:1\r\n", 0},
+                    {"*3\r\n*1\r\n:1\r\n*0\r\n*1\r\n:1\r\n", 1},
+                    {"*3\r\n*1\r\n:1\r\n$-1\r\n*1\r\n:1\r\n", 1},
+                    {"*3\r\n*1\r\n:1\r\n*1\r\n:2\r\n*1\r\n:1\r\n", 1},
+                    {"*3\r\n*1\r\n:1\r\n*2\r\n:1\r\n:1\r\n*1\r\n:1\r\n", 1},
+                    {"*3\r\n*1\r\n:1\r\n*1\r\n*1\r\n:1\r\n*1\r\n:1\r\n", 1},
+                    {"*3\r\n*1\r\n:1\r\n*3\r\n:0\r\n:5\r\n*1\r\n:1\r\n*1\r\n:1\r\n", 1},
+                    {"*3\r\n*1\r\n:1\r\n*1\r\n:1\r\n*3\r\n:0\r\n:-2\r\n:0\r\n", 2}};
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                renew_three();
+                say(commands, rows[i].text);
+                turn();
+                for (int k = 0; k < rows[i].renewed; k++)
+                        (void)answered(SNIB__RENEWED);
+                for (int k = rows[i].renewed; k < 3; k++)
+                        assert_int_equal(answered(SNIB__FAILED).error, SNIB_EUNKNOWN);
+                link_down(SNIB_EPROTOCOL);
+                close_down(state);
+                open_up(state);
+        }
+}
+
+static void F57_renewals_are_refused_one_by_one(void **state)
+{
+        (void)state;
+        renew_three();
+        say(commands, "*3\r\n-WRONGTYPE Operation\r\n*1\r\n:1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n");
+        turn();
+        assert_int_equal(answered(SNIB__FAILED).error, SNIB_EKIND);
+        (void)answered(SNIB__RENEWED);
+        (void)answered(SNIB__GONE);
+        memory_clear_out(commands);
+        renew_three();
+        say(commands, "-LOADING Redis is loading the dataset in memory\r\n");
+        turn();
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(answered(SNIB__FAILED).error, SNIB_ENOTREADY);
+}
+
+static void F21_a_cut_answer_to_renewals_is_unknown(void **state)
+{
+        const char *text = "*3\r\n*1\r\n:1\r\n*1\r\n:1\r\n*1\r\n:1\r\n";
+
+        for (size_t cut = 0; cut < strlen(text); cut++) {
+                renew_three();
+                memory_push(commands, text, cut);
+                commands->end = true;
+                turn();
+                for (int i = 0; i < 3; i++)
+                        assert_int_equal(answered(SNIB__FAILED).error, SNIB_EUNKNOWN);
+                link_down(SNIB_EUNREACHABLE);
+                close_down(state);
+                open_up(state);
+        }
+}
+
+static void F51_forgotten_renewals_go_by_text_once(void **state)
+{
+        static const char noscript[] = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+
+        (void)state;
+        renew_three();
+        say(commands, "*3\r\n*1\r\n:1\r\n*1\r\n:1\r\n*1\r\n:1\r\n");
+        turn();
+        for (int i = 0; i < 3; i++)
+                (void)answered(SNIB__RENEWED);
+        memory_clear_out(commands);
+        renew_three();
+        assert_non_null(memmem(commands->out, commands->out_length, "EVALSHA", 7));
+        memory_clear_out(commands);
+        say(commands, noscript);
+        turn();
+        assert_non_null(memmem(commands->out, commands->out_length, "$4\r\nEVAL\r\n", 10));
+        say(commands, noscript);
+        turn();
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(answered(SNIB__FAILED).error, SNIB_EREFUSED);
+}
+
 static void F57_only_the_first_word_of_an_error_counts(void **state)
 {
         static const struct {
@@ -656,6 +767,7 @@ static bool a_life(unsigned *ret_answers)
                 say(subscriptions, "*3\r\n$9\r\nsubscribe\r\n" CHANNEL ":1\r\n");
                 ask(verbs[i]);
                 say(commands, answers[i]);
+                renew(2);
                 e->ops->list(e, (struct snib__tag){.object = p}, now);
                 turn();
                 commands->end = subscriptions->end = true;
@@ -687,7 +799,7 @@ static void F111_every_allocation_fails_once(void **state)
                 if (!n)
                         used = snib__alloc_count - before;
                 assert_true(opened || n == 1);
-                assert_int_equal(answers, opened ? 6 : 0);
+                assert_int_equal(answers, opened ? 12 : 0);
         }
         snib__alloc_fail_at = 0;
         assert_true(used > 10);
@@ -719,6 +831,10 @@ int main(void)
             TEST(F29_a_lost_subscription_comes_back),
             TEST(F19_silence_is_broken_by_a_heartbeat),
             TEST(F51_a_forgotten_script_goes_by_text_once),
+            TEST(F137_wrong_answers_to_renewals_are_refused),
+            TEST(F57_renewals_are_refused_one_by_one),
+            TEST(F21_a_cut_answer_to_renewals_is_unknown),
+            TEST(F51_forgotten_renewals_go_by_text_once),
             TEST(F111_every_allocation_fails_once),
             TEST(F57_only_the_first_word_of_an_error_counts),
         };

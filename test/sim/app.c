@@ -108,13 +108,18 @@ static struct sim_hold *free_hold(struct sim *w, struct sim_client *c)
         return h;
 }
 
-static void draw_terms(struct sim *w, struct snib__hold *hold)
+static void draw_terms(struct sim *w, const struct sim_owner *o, struct snib__hold *hold)
 {
         const struct sim_options *s = &w->options;
 
+        if (o->part) {
+                sim_part_terms(o, hold);
+                return;
+        }
         hold->reentrant = !sim_chance(w, s->once_only_share);
         hold->keep = !sim_chance(w, s->fixed_share);
-        hold->lease = sim_between(w, s->lease_min, s->lease_max) / SNIB__MS * SNIB__MS;
+        /* One of a few, so that renewals of a client come together. */
+        hold->lease = (s->lease_min + sim_between(w, 0, 3) * ((s->lease_max - s->lease_min) / 3)) / SNIB__MS * SNIB__MS;
         if (sim_chance(w, s->max_hold_share))
                 hold->max_hold = sim_between(w, s->lease_min / 2, 3 * s->lease_max);
 }
@@ -152,7 +157,7 @@ static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim
         if (kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_PERMITS)
                 h->hold.n = w->options.scripted ? most : 1 + (int)sim_draw(w, (uint64_t)most);
         identify(w, c, o, h);
-        draw_terms(w, &h->hold);
+        draw_terms(w, o, &h->hold);
         return h;
 }
 
@@ -170,10 +175,9 @@ static bool may_begin(struct sim *w, struct sim_client *c, const struct sim_owne
         return kind != SNIB_KIND_WRITE || find(w, c, o, SNIB_KIND_WRITE) || !find(w, c, o, SNIB_KIND_READ);
 }
 
+/* The call is filled but for its hold. */
 static void start(struct sim *w, struct sim_client *c, struct sim_owner *o, struct sim_hold *h, bool known)
 {
-        begin_call(w, o, SNIB__CALL_ACQUIRE);
-        draw_patience(w, o);
         sim_trace(w, c->index, known ? "join" : "acquire", h->log->number, "%s by %s as #%d, %s%s", w->names[o->name],
                   h->owner_key, h->log->number,
                   o->call.once                      ? "one try"
@@ -186,11 +190,11 @@ static void start(struct sim *w, struct sim_client *c, struct sim_owner *o, stru
                 snib__core_begin(&c->core, &h->hold, &o->call, sim_local(w, c));
         if (h->used && !known)
                 sim_check_open(w, h, true);
-        if (!o->call.once && sim_chance(w, w->options.cancel_share))
-                sim_act_in(w, o, SNIB__S / 2);
 }
 
-void sim_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool observe)
+/* The hold that an acquire of this thread joins or begins; NULL: it would be against the rules now. */
+static struct sim_hold *choose_hold(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool observe,
+                                    bool *ret_known)
 {
         struct snib__hold *known;
         struct sim_hold *h = NULL;
@@ -199,25 +203,39 @@ void sim_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int s
         snib__core_tick(&c->core, sim_local(w, c)); /* what is found must not end on the way in */
         sim_client_pump(w, c);
         known = observe || kind >= SNIB_KIND_SEMAPHORE ? NULL : find(w, c, o, kind);
+        *ret_known = known;
         if (known)
                 h = snib__container(known, struct sim_hold, hold);
         else if (may_begin(w, c, o, kind))
                 h = new_hold(w, c, o, kind, observe);
+        o->side = side;
+        o->stake[side].hold = h ? h : o->stake[side].hold;
+        return h;
+}
+
+void sim_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool observe)
+{
+        bool known;
+        struct sim_hold *h = choose_hold(w, c, o, side, observe, &known);
+
         if (!h) {
                 sim_act_in(w, o, w->options.think);
                 return;
         }
-        o->side = side;
-        o->stake[side].hold = h;
+        begin_call(w, o, SNIB__CALL_ACQUIRE);
+        draw_patience(w, o);
         start(w, c, o, h, known);
+        if (!o->call.once && sim_chance(w, w->options.cancel_share))
+                sim_act_in(w, o, SNIB__S / 2);
 }
 
-static void release(struct sim *w, struct sim_client *c, struct sim_owner *o, int side)
+static void release(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, snib__ns wait)
 {
         struct sim_stake *s = &o->stake[side];
 
         sim_trace(w, c->index, "give back", s->hold->log->number, "#%d", s->hold->log->number);
         begin_call(w, o, SNIB__CALL_RELEASE);
+        o->call.deadline = sim_local(w, c) + wait;
         o->side = side;
         o->call_limit = o->call.deadline + SNIB__S;
         s->depth--;
@@ -254,14 +272,14 @@ static void choose_with(struct sim *w, struct sim_client *c, struct sim_owner *o
                 renew(w, c, o, side);
         else if (subject != SIM_PERMIT || w->quiet || !sim_chance(w, s->admin_share) ||
                  !sim_release_by_id(w, c, o, 1 + (int)sim_draw(w, (uint64_t)o->stake[side].hold->log->n)))
-                release(w, c, o, side);
+                release(w, c, o, side, s->op_timeout);
 }
 
 static void choose_without(struct sim *w, struct sim_client *c, struct sim_owner *o)
 {
         const struct sim_options *s = &w->options;
 
-        o->name = (int)sim_draw(w, (uint64_t)s->names);
+        o->name = sim_fleet_name(w);
         if (s->subject[o->name] >= SIM_SEMAPHORE && sim_change_something(w, c, o))
                 return;
         if ((s->subject[o->name] == SIM_ELECTION || s->subject[o->name] == SIM_REGISTER) &&
@@ -361,9 +379,12 @@ void sim_app_answered(struct sim *w, struct sim_client *c, struct snib__call *ca
         sim_check_answer(w, c, call, s->hold);
         if (call->kind == SNIB__CALL_ACQUIRE && call->result == 1)
                 granted(w, o, call);
+        if (o->part)
+                sim_part_answered(w, o, call);
         if (s->depth == 0)
                 s->hold = NULL;
-        sim_act_in(w, o, holds_any(o) ? w->options.hold : w->options.think);
+        if (!o->part)
+                sim_act_in(w, o, holds_any(o) ? w->options.hold : w->options.think);
 }
 
 void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold)
@@ -373,12 +394,14 @@ void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold)
         sim_trace(w, c->index, "lost", h->log->number, "#%d reason %d", h->log->number, hold->loss);
         if (++h->log->told > 1)
                 sim_fail(w, SIM_UNSAFE, "S7", "client %d: the loss of #%d is told twice", c->index, h->log->number);
-        for (int i = 0; i < w->options.owners; i++) {
+        for (int i = 0; i < SIM_OWNERS_ALL; i++) {
                 struct sim_owner *o = &c->owners[i];
                 bool mine =
                     (o->stake[0].hold == h && o->stake[0].depth) || (o->stake[1].hold == h && o->stake[1].depth);
 
-                if (mine && !o->calling)
+                if (mine && o->part)
+                        sim_part_lost(o, hold);
+                else if (mine && !o->calling)
                         sim_act_in(w, o, w->options.lateness);
         }
 }
@@ -394,6 +417,48 @@ void sim_app_quiet(struct sim *w, struct sim_client *c)
                 if (for_ever || w->options.scripted)
                         sim_act_in(w, o, w->options.think);
         }
+}
+
+/* ---- members of multilocks ---- */
+
+static void after_call(struct sim *w, struct sim_client *c)
+{
+        sim_client_pump(w, c);
+        sim_client_schedule(w, c);
+}
+
+static snib__ns limit_of(const struct sim *w, snib__ns deadline)
+{
+        return snib__after(deadline, 4 * w->options.op_timeout + 2 * SNIB__S);
+}
+
+bool sim_app_part_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool once, snib__ns wait)
+{
+        bool known;
+        struct sim_hold *h = choose_hold(w, c, o, side, false, &known);
+
+        if (!h)
+                return false;
+        begin_call(w, o, SNIB__CALL_ACQUIRE);
+        o->call.once = once;
+        o->call.deadline = snib__after(sim_local(w, c), wait);
+        o->call_limit = limit_of(w, o->call.deadline);
+        start(w, c, o, h, known);
+        after_call(w, c);
+        return true;
+}
+
+void sim_app_part_release(struct sim *w, struct sim_client *c, struct sim_owner *o, snib__ns wait)
+{
+        release(w, c, o, o->side, snib__min(wait, w->options.op_timeout));
+        after_call(w, c);
+}
+
+void sim_app_part_cancel(struct sim *w, struct sim_client *c, struct sim_owner *o)
+{
+        if (o->calling && o->call.kind == SNIB__CALL_ACQUIRE)
+                snib__core_cancel(&c->core, &o->call, SNIB_ECANCELLED, sim_local(w, c));
+        after_call(w, c);
 }
 
 /* ---- scripts ---- */
@@ -412,7 +477,7 @@ static bool do_call(struct sim *w, struct sim_client *c, struct sim_owner *o, co
         else if (strcmp(verb, "observe") == 0)
                 sim_acquire(w, c, o, 0, true);
         else if (strcmp(verb, "release") == 0 && o->stake[side].depth)
-                release(w, c, o, side);
+                release(w, c, o, side, w->options.op_timeout);
         else if (strcmp(verb, "renew") == 0 && o->stake[some_side(w, o)].depth)
                 renew(w, c, o, some_side(w, o));
         else

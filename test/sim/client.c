@@ -357,6 +357,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         c->restart.run = run_restart;
         c->offset = sim_between(w, SNIB__S, 1000000 * SNIB__S);
         c->ppm = sim_between(w, -w->options.ppm, w->options.ppm);
+        sim_fleet_clock(w, c);
         c->linked_at = SNIB__NEVER;
         sim_client_deaf(c);
         c->running_at = w->now;
@@ -369,6 +370,8 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         config.queues = c->ops->traits & SNIB__TRAIT_QUEUE;
         config.watches = c->ops->traits & SNIB__TRAIT_WATCH;
         config.seed = snib__prng_next(&w->prng);
+        config.renewals = 1 + (int)(config.seed % 4);
+        config.phases = 2; /* so that some come together */
         snib__core_init(&c->core, &config);
         sim_app_start(w, c);
         sim_client_schedule(w, c);
@@ -404,6 +407,7 @@ void sim_client_close(struct sim *w, struct sim_client *c)
         c->close_limit = sim_local(w, c) + 2 * SNIB__S;
         snib__core_close(&c->core, sim_local(w, c));
         sim_client_pump(w, c);
+        sim_fleet_closed(w, c);
         sim_client_poke(w, c);
 }
 
@@ -413,7 +417,7 @@ bool sim_client_idle(const struct sim_client *c)
                 return true;
         if (c->closing || !snib__list_empty(&c->core.holds) || !snib__list_empty(&c->core.asks))
                 return false;
-        for (int i = 0; i < SIM_OWNERS; i++)
+        for (int i = 0; i < SIM_OWNERS_ALL; i++)
                 if (c->owners[i].calling || c->owners[i].stake[0].depth || c->owners[i].stake[1].depth ||
                     c->owners[i].taken || c->owners[i].ask.used)
                         return false;

@@ -6,7 +6,7 @@
  * long after the server gave it, and to the first who can have it. Names are those of doc/design/sim.md.
  */
 
-#include "sim.h"
+#include "fleet.h"
 #include <string.h>
 
 /* core/cohort.c: SNIB__COHORT_TIME. */
@@ -51,6 +51,17 @@ static void inherit(struct sim *w, struct sim_hold *h, const struct sim_hold *fr
         sim_check_open(w, h, true);
 }
 
+/* A part of a multilock has what its thread has, until that is handed on. */
+static void tell_part(const struct sim_owner *o)
+{
+        const struct sim_hold *h = o->stake[o->part->side].hold;
+
+        if (!h || !h->used || h->handed_on)
+                return;
+        o->part->log = h->log;
+        o->part->passed = h->log->passed;
+}
+
 void sim_cohort_follow(struct sim *w, struct sim_client *c)
 {
         struct sim_hold before[SIM_HOLDS];
@@ -86,4 +97,7 @@ void sim_cohort_follow(struct sim *w, struct sim_client *c)
                     h->watching_at == SNIB__NEVER)
                         h->watching_at = c->watching_at[h->name];
         }
+        for (int i = 0; i < SIM_OWNERS_ALL; i++)
+                if (c->owners[i].part)
+                        tell_part(&c->owners[i]);
 }

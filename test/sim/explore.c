@@ -495,8 +495,12 @@ static int kind_of(enum what what, int thread)
 
 static void start(const struct world *w)
 {
-        struct snib__core_config config = {
-            .queues = w->queues, .watches = !w->queues, .op_timeout = SNIB__S / 2, .seed = 1};
+        struct snib__core_config config = {.queues = w->queues,
+                                           .watches = !w->queues,
+                                           .op_timeout = SNIB__S / 2,
+                                           .renewals = 1,
+                                           .phases = 1,
+                                           .seed = 1};
 
         memset(&z, 0, sizeof(z));
         z.what = w->what;

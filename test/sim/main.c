@@ -9,7 +9,7 @@
  *     sim --scenarios FILE...     scripts with their traces as tests; --rewrite FILE... writes the traces
  *     sim --explore               every order of events of a small world
  *     ... --store 0|1|2           with this store in place of the drawn one
- *     ... --only 0..8             with this under every name (enum sim_subject)
+ *     ... --only 0..11            with this under every name, or these multilocks (enum sim_subject)
  *     sim --find-bugs N           (sim-seeded) every bug on purpose must be found by the seeds 1..N
  *     sim --bug NAME              (sim-seeded) with this bug switched on
  *
@@ -105,6 +105,7 @@ static const struct {
     {"rw_downgrade_wakes_nobody", "L1", SIM_RW, SIM_BYTES},
     {"rw_writer_beside_readers", "S10 model", SIM_RW, SIM_BYTES},
     {"rw_reader_beside_writer", "S10 S5", SIM_RW, SIM_BYTES},
+    {"renewals_without_owner_check", "S5 S2", SIM_PLAIN, SIM_BYTES},
     {"semaphore_acquire_forgotten", "S8", SIM_SEMAPHORE, SIM_BYTES},
     {"semaphore_wakes_nobody", "L1", SIM_SEMAPHORE, SIM_BYTES},
     {"permits_expired_stay_out", "L2 L1 R3", SIM_PERMIT, SIM_BYTES},
@@ -118,6 +119,19 @@ static const struct {
     {"register_write_unconditional", "V1", SIM_REGISTER, SIM_BYTES},
     {"register_version_anew", "V1", SIM_REGISTER, SIM_BYTES},
     {"register_write_untold", "L1", SIM_REGISTER, SIM_BYTES},
+    /* multilocks */
+    {"multi_rollback_forgets_one", "M2", SIM_MULTI, -1},
+    {"multi_release_forgets_one", "M6", SIM_MULTI, -1},
+    {"multi_order_of_the_caller", "M8", SIM_MULTI, -1},
+    {"multi_lost_member_counts", "M3", SIM_MULTI, -1},
+    {"multi_without_slices", "M8", SIM_MULTI, -1},
+    {"red_majority_of_answers", "M3 M1", SIM_RED, -1},
+    {"red_without_drift", "M3", SIM_RED, -1},
+    {"red_token_of_the_first", "M5", SIM_RED, -1},
+    {"red_lost_with_the_last", "M4", SIM_RED, -1},
+    {"stripe_all_but_the_last", "T1", SIM_STRIPED, -1},
+    {"stripe_names_collide", "T2", SIM_STRIPED, -1},
+    {"stripe_by_low_bits", "T2", SIM_STRIPED, -1},
 };
 #endif
 

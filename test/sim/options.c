@@ -35,7 +35,7 @@ static snib__ns mean(struct snib__prng *p, snib__ns least, snib__ns most)
         return coin(p) ? 0 : least + (snib__ns)below(p, (uint64_t)(most - least));
 }
 
-static void draw_faults(struct sim_options *o, struct snib__prng *p)
+void sim_options_draw_faults(struct sim_options *o, struct snib__prng *p)
 {
         o->cuts = mean(p, SNIB__S / 2, 6 * SNIB__S);
         o->half_opens = mean(p, 2 * SNIB__S, 10 * SNIB__S);
@@ -53,7 +53,7 @@ static void draw_faults(struct sim_options *o, struct snib__prng *p)
         o->note_dup_share = share(p, 300);
 }
 
-/* Most seeds have one kind of thing, some two. */
+/* Most seeds have one kind of thing, some two. Every ninth or so has multilocks, and then nothing else. */
 static enum sim_subject draw_subject(struct snib__prng *p)
 {
         static const enum sim_subject from[] = {
@@ -90,16 +90,18 @@ static void draw_application(struct sim_options *o, struct snib__prng *p)
 
 void sim_options_draw(struct sim_options *ret, uint64_t seed)
 {
-        struct snib__prng prng = {seed ^ 0x5deece66dULL}, *p = &prng;
+        struct snib__prng prng = {seed ^ 0x5deece66dULL}, *p = &prng, other = {seed};
         struct sim_options *o = ret;
 
         *o = (struct sim_options){.seed = seed};
         o->store = (enum sim_store)below(p, SIM_STORES);
         o->clients = 2 + (int)below(p, SIM_CLIENTS - 1);
         o->owners = 1 + (int)below(p, SIM_OWNERS);
-        o->names = below(p, 4) ? 1 : SIM_NAMES;
+        o->names = below(p, 4) ? 1 : 2;
         for (int i = 0; i < o->names; i++)
                 o->subject[i] = draw_subject(p);
+        if (below(&other, 9) == 0)
+                o->fleet = SIM_MULTI + (enum sim_subject)below(&other, 3);
         o->lease_min = PICK(p, 300 * SNIB__MS, SNIB__S, 2 * SNIB__S);
         o->lease_max = o->lease_min * (snib__ns)(1 + below(p, 3));
         o->delay_min = PICK(p, 20000, SNIB__MS / 5, SNIB__MS);
@@ -111,8 +113,29 @@ void sim_options_draw(struct sim_options *ret, uint64_t seed)
         o->op_timeout = PICK(p, 100 * SNIB__MS, 500 * SNIB__MS, 2 * SNIB__S);
         o->engine_timeout = PICK(p, 200 * SNIB__MS, SNIB__S, 20 * SNIB__S);
         o->safety = (5 + (snib__ns)below(p, 11)) * SNIB__S;
-        draw_faults(o, p);
+        sim_options_draw_faults(o, p);
         draw_application(o, p);
+}
+
+void sim_options_fleet(struct sim_options *o, enum sim_subject fleet)
+{
+        static const enum sim_subject kinds[] = {SIM_PLAIN, SIM_PLAIN, SIM_FAIR, SIM_SPIN, SIM_RW};
+        struct snib__prng prng = {o->seed ^ 0xf1ee7ULL}, *p = &prng;
+
+        o->fleet = fleet;
+        o->clients = 2 + (int)below(p, 2);
+        o->owners = (int)below(p, 3);
+        o->teams = 1 + (int)below(p, SIM_TEAMS);
+        o->node_timeout = PICK(p, 60 * SNIB__MS, 200 * SNIB__MS, SNIB__S);
+        o->servers = fleet == SIM_MULTI ? 1 + (int)below(p, 3) : fleet == SIM_RED ? 3 + 2 * (int)below(p, 2) : 1;
+        o->names = fleet == SIM_RED ? 1 : 2 + (int)below(p, fleet == SIM_STRIPED ? 3 : 2);
+        if (fleet == SIM_MULTI && o->servers > 1)
+                o->names = 1 + (int)below(p, 2);
+        o->foreign_share = fleet == SIM_MULTI ? share(p, 1000) : 0;
+        for (int i = 0; i < o->names; i++)
+                o->subject[i] = fleet == SIM_STRIPED ? SIM_PLAIN : kinds[below(p, fleet == SIM_MULTI ? 5 : 3)];
+        if (fleet == SIM_STRIPED)
+                o->plain_share = 1000;
 }
 
 static void print_time(const char *name, snib__ns t)
@@ -128,9 +151,13 @@ void sim_options_print(const struct sim_options *o)
         static const char *const stores[] = {"messages+queue", "messages+watch", "bytes"};
         static const char *const subjects[] = {"plain",     "fair",    "spin",  "election", "rw",
                                                "semaphore", "permits", "latch", "register"};
+        static const char *const fleets[] = {"multilocks", "red multilocks", "striped locks"};
 
         printf("seed %llu: store=%s clients=%d owners=%d names=%d ppm=%d\n", (unsigned long long)o->seed,
                stores[o->store], o->clients, o->owners, o->names, o->ppm);
+        if (o->fleet)
+                printf("  %s: servers=%d teams=%d foreign=%d node_timeout=%.0fms\n", fleets[o->fleet - SIM_MULTI],
+                       o->servers, o->teams, o->foreign_share, (double)o->node_timeout / SNIB__MS);
         for (int i = 0; i < o->names; i++)
                 printf("  name%d: %s, limit %d\n", i, subjects[o->subject[i]], o->limit);
         print_time("lease_min", o->lease_min);

@@ -224,7 +224,7 @@ static void check_client(struct sim *w, struct sim_client *c)
                 if (hold->state == SNIB__ASKING || hold->state == SNIB__WAITING)
                         check_waiter(w, c, snib__container(hold, struct sim_hold, hold));
         }
-        for (int k = 0; k < w->options.owners; k++)
+        for (int k = 0; k < SIM_OWNERS_ALL; k++)
                 if (c->owners[k].calling && sim_local(w, c) > c->owners[k].call_limit)
                         sim_fail(w, SIM_STUCK, "L5", "client %d: a call is not answered in time", c->index);
 }

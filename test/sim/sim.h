@@ -26,14 +26,21 @@
 
 #define SIM_CLIENTS 6
 #define SIM_OWNERS 3
-#define SIM_NAMES 2
+#define SIM_NAMES 4
+#define SIM_SERVERS 5 /* with multilocks there are several */
+#define SIM_TEAMS 2   /* threads of a process that take multilocks; they take each member as an owner of its own */
+#define SIM_OWNERS_ALL (SIM_OWNERS + SIM_TEAMS * SIM_NAMES)
 #define SIM_HOLDS 24 /* of one client at a time, those still being released included */
 #define SIM_LOGS 8192
 #define SIM_WAITERS 128
 #define SIM_SEATS 128 /* on one name at a time */
 #define SIM_PERMITS 3 /* taken at once */
+/* A seed with more events than this is stuck in a loop. */
+#define SIM_EVENTS_MAX 3000000
 
 struct sim;
+struct sim_fleet;
+struct sim_part;
 
 /* Something that will happen. Embedded in what it happens to. */
 struct sim_event {
@@ -60,6 +67,10 @@ enum sim_subject {
         SIM_PERMIT,
         SIM_LATCH,
         SIM_REGISTER,
+        /* fleet.c: worlds of one or several servers */
+        SIM_MULTI,
+        SIM_RED,
+        SIM_STRIPED,
         SIM_SUBJECTS
 };
 
@@ -89,6 +100,11 @@ struct sim_options {
         snib__ns pause_max;
         int split_share; /* pieces of a byte stream that are cut small */
         int loss_share, hostile_share, note_loss_share, note_dup_share;
+        /* a fleet */
+        enum sim_subject fleet; /* SIM_MULTI, SIM_RED, SIM_STRIPED; else one server alone */
+        int servers, teams;
+        int foreign_share; /* acquires of multilocks in somebody else's order */
+        snib__ns node_timeout;
 };
 
 enum sim_verdict { SIM_FINE = 0, SIM_UNSAFE = 1, SIM_STUCK = 2, SIM_CRASHED = 3 };
@@ -170,6 +186,7 @@ struct sim_stake {
 /* One thread of an application: at most one call under way. */
 struct sim_owner {
         struct sim_event act;
+        struct sim_part *part; /* it acts for a member of a multilock; NULL: of its own accord */
         int client, index;
         int name;
         struct sim_stake stake[2]; /* 1: the read side */
@@ -196,7 +213,7 @@ struct sim_client {
         struct snib__engine *engine;
         struct sim_event wake, resume, restart;
         snib__ns poked; /* when it looks at what has arrived; SNIB__NEVER: nothing has */
-        struct sim_owner owners[SIM_OWNERS];
+        struct sim_owner owners[SIM_OWNERS_ALL];
         struct sim_hold holds[SIM_HOLDS];
         int watches[SIM_NAMES];
         snib__ns watching_at[SIM_NAMES]; /* since when one of its watches is in effect */
@@ -278,6 +295,8 @@ struct sim {
         int log_count;
         const struct sim_store_ops *store;
         void *store_data;
+        struct sim_fleet *fleet; /* NULL: this world is alone */
+        int server;              /* its number in the fleet */
         int64_t server_ppm;
         snib__ns back;                /* how much longer leases can be because the server's clock went back */
         bool data_lost, stepped_back; /* both: tokens may fall */
@@ -316,6 +335,9 @@ extern int sim_only_subject;
 /* The same with given options; `plan` adds its events. The trace goes to w->out until the calm. */
 enum sim_verdict sim_run_scripted(struct sim *w, const struct sim_options *options, void (*plan)(struct sim *w));
 void sim_done(struct sim *w);
+/* The two halves of a run, for a fleet: makes the world of one server; runs one event, at its time. */
+void sim_world_start(struct sim *w, const struct sim_options *options, bool tracing);
+void sim_world_step(struct sim *w, struct sim_event *e);
 void *sim_alloc(struct sim *w, size_t size);
 void sim_at(struct sim *w, struct sim_event *e, snib__ns due);
 void sim_not(struct sim *w, struct sim_event *e);
@@ -335,6 +357,32 @@ __attribute__((format(printf, 5, 6))) void sim_trace(struct sim *w, int client, 
 /* options.c */
 void sim_options_draw(struct sim_options *ret, uint64_t seed);
 void sim_options_print(const struct sim_options *o);
+/* The faults of one more server. */
+void sim_options_draw_faults(struct sim_options *o, struct snib__prng *p);
+/* Those of a fleet, from those of a world alone. */
+void sim_options_fleet(struct sim_options *o, enum sim_subject fleet);
+
+/* fleet.c: several servers, and the processes that are a client of each */
+/* Plays one seed of a fleet; w is what is reported. */
+void sim_fleet_run(struct sim *w, const struct sim_options *options, bool tracing);
+/* The worlds that the processes of `w` live in: 1 and w itself, if it is alone. */
+int sim_fleet_servers(const struct sim *w);
+struct sim *sim_fleet_server(struct sim *w, int i);
+/* All threads of all processes have come to rest. */
+bool sim_fleet_idle(const struct sim *w);
+/* The clock of a process is one. */
+void sim_fleet_clock(const struct sim *w, struct sim_client *c);
+/* The process of this client is gone, or will be (this client alone). */
+void sim_fleet_crashed(struct sim *w, const struct sim_client *c);
+void sim_fleet_closed(struct sim *w, const struct sim_client *c);
+/* The name that a thread takes alone. */
+int sim_fleet_name(struct sim *w);
+
+/* team.c: what a member's owner hears */
+void sim_part_answered(struct sim *w, struct sim_owner *o, const struct snib__call *call);
+void sim_part_lost(struct sim_owner *o, const struct snib__hold *hold);
+/* And how it asks. */
+void sim_part_terms(const struct sim_owner *o, struct snib__hold *hold);
 
 /* client.c */
 void sim_client_start(struct sim *w, struct sim_client *c);
@@ -365,6 +413,10 @@ void sim_app_answered_ask(struct sim *w, struct sim_client *c, struct snib__ask 
 /* Nobody begins anything any more: who might wait for ever gives up; a scripted thread gives back by itself. */
 void sim_app_quiet(struct sim *w, struct sim_client *c);
 void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold);
+/* The same three calls for a member of a multilock; `side` as in struct sim_owner. */
+bool sim_app_part_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool once, snib__ns wait);
+void sim_app_part_release(struct sim *w, struct sim_client *c, struct sim_owner *o, snib__ns wait);
+void sim_app_part_cancel(struct sim *w, struct sim_client *c, struct sim_owner *o);
 /* A scripted act; `n` is how many. False: it makes no sense now. */
 bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb, int n);
 

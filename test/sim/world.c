@@ -10,6 +10,7 @@
  */
 
 #include "base/assert.h"
+#include "core/stripe.h"
 #include "sim.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,10 +21,9 @@
 #define CHUNK ((size_t)1 << 20)
 /* Waiting places and claims on the server last this long. */
 #define CLAIM (SNIB__CLAIM_MS * SNIB__MS)
-/* How long all must need to come to rest. */
+/* How long all may need to come to rest. Multilocks in several orders stand in each other's way for some time. */
 #define QUIET_MAX (60 * SNIB__S)
-/* A seed with more events than this is stuck in a loop. */
-#define EVENTS_MAX 3000000
+#define QUIET_MAX_FLEET (600 * SNIB__S)
 
 int sim_only_store = -1;
 int sim_only_subject = -1;
@@ -139,6 +139,9 @@ void sim_trace(struct sim *w, int client, const char *what, int64_t number, cons
                 return;
         FILE *out = w->out ? w->out : stdout;
 
+        if (w->fleet)
+                fprintf(out, "s%d ", w->server);
+
         if (w->options.scripted) /* what must follow again after a change of no consequence */
                 fprintf(out, "%4d.%06d ", (int)(w->now / SNIB__S), (int)(w->now % SNIB__S / 1000));
         else
@@ -189,18 +192,32 @@ static void half_open(struct sim *w, struct sim_client *c)
         w->store->half_open(w, c, which & 1, which & 2);
 }
 
+/* A process may be a client of several servers. */
+static void strike_process(struct sim *w, int kind, int process)
+{
+        snib__ns length = kind == PAUSE ? sim_between(w, SNIB__MS, w->options.pause_max) : 0;
+
+        for (int i = 0; i < sim_fleet_servers(w); i++) {
+                struct sim *server = sim_fleet_server(w, i);
+                struct sim_client *c = &server->clients[process];
+
+                if (kind == CRASH && c->alive)
+                        sim_client_crash(server, c);
+                else if (kind == PAUSE && c->alive && c->running)
+                        sim_client_pause(server, c, length);
+        }
+        if (kind == CRASH)
+                sim_fleet_crashed(w, &w->clients[process]);
+}
+
 static void strike(struct sim *w, int kind, struct sim_client *c)
 {
-        const struct sim_options *o = &w->options;
-
         if (kind == CUT && c->alive)
                 w->store->cut(w, c, w->calm || sim_chance(w, 800));
         else if (kind == HALF_OPEN && c->alive)
                 half_open(w, c);
-        else if (kind == PAUSE && c->alive && c->running)
-                sim_client_pause(w, c, sim_between(w, SNIB__MS, o->pause_max));
-        else if (kind == CRASH && c->alive)
-                sim_client_crash(w, c);
+        else if (kind == PAUSE || kind == CRASH)
+                strike_process(w, kind, c->index);
         else if (kind == CLOSE && c->alive && c->running && !c->closing)
                 sim_client_close(w, c);
         else if (kind == RESTART || kind == LOSE)
@@ -281,7 +298,7 @@ static void begin_quiet(struct sim *w, struct sim_event *e)
                 if (w->clients[i].alive)
                         sim_app_quiet(w, &w->clients[i]);
         w->phase.run = end_quiet;
-        sim_at(w, &w->phase, w->now + QUIET_MAX);
+        sim_at(w, &w->phase, w->now + (w->fleet ? QUIET_MAX_FLEET : QUIET_MAX));
 }
 
 static void settle(struct sim *w, struct sim_event *e)
@@ -301,6 +318,7 @@ static void settle(struct sim *w, struct sim_event *e)
 static void heal(struct sim *w, struct sim_event *e)
 {
         const struct sim_options *o = &w->options;
+        snib__ns back = 0;
 
         (void)e;
         w->calm = true;
@@ -317,11 +335,15 @@ static void heal(struct sim *w, struct sim_event *e)
                         w->store->heal(w, c); /* what was lost silently on a connection stays lost on it */
         }
         w->phase.run = settle;
-        sim_at(w, &w->phase, w->now + 2 * o->lease_max + o->tail_max + 2 * CLAIM + w->back);
+        for (int i = 0; i < sim_fleet_servers(w); i++) /* all settle at the same time */
+                back = snib__max(back, sim_fleet_server(w, i)->back);
+        sim_at(w, &w->phase, w->now + 2 * o->lease_max + o->tail_max + 2 * CLAIM + back);
 }
 
 static bool all_idle(const struct sim *w)
 {
+        if (w->fleet)
+                return sim_fleet_idle(w);
         for (int i = 0; i < w->options.clients; i++)
                 if (!sim_client_idle(&w->clients[i]))
                         return false;
@@ -330,13 +352,17 @@ static bool all_idle(const struct sim *w)
 
 /* ---- one seed ---- */
 
-static void start(struct sim *w, const struct sim_options *options, bool tracing)
+void sim_world_start(struct sim *w, const struct sim_options *options, bool tracing)
 {
         struct sim_chunk *chunks = w->chunks;
+        struct sim_fleet *fleet = w->fleet;
         FILE *out = w->out;
+        int server = w->server;
 
         memset(w, 0, sizeof(*w));
         w->chunks = chunks;
+        w->fleet = fleet;
+        w->server = server;
         w->out = out;
         w->tracing = tracing;
         w->options = *options;
@@ -344,8 +370,12 @@ static void start(struct sim *w, const struct sim_options *options, bool tracing
         snib__tree_init(&w->events, compare_due);
         snib__list_init(&w->spare[0]);
         snib__list_init(&w->spare[1]);
-        for (int i = 0; i < w->options.names; i++)
-                snprintf(w->names[i], sizeof(w->names[i]), "name%d", i);
+        for (int i = 0; i < w->options.names; i++) {
+                if (options->fleet == SIM_STRIPED)
+                        snib__stripe_name(w->names[i], "name", 4, (size_t)i, (size_t)w->options.names);
+                else
+                        snprintf(w->names[i], sizeof(w->names[i]), "name%d", i);
+        }
         w->server_ppm = sim_between(w, -w->options.ppm, w->options.ppm);
         w->store = w->options.store == SIM_BYTES ? &sim_bytes : &sim_messages;
         w->store->start(w);
@@ -358,7 +388,7 @@ static void start(struct sim *w, const struct sim_options *options, bool tracing
         sim_at(w, &w->phase, w->options.safety);
 }
 
-static void step(struct sim *w, struct sim_event *e)
+void sim_world_step(struct sim *w, struct sim_event *e)
 {
         sim_not(w, e);
         if (w->settled && e->due > w->now) {
@@ -380,24 +410,32 @@ static void loop(struct sim *w)
         struct snib__tree_node *n;
 
         while (w->verdict == SIM_FINE && w->phase.run && (n = snib__tree_first(&w->events))) {
-                step(w, snib__container(n, struct sim_event, node));
-                if (++w->event_count > EVENTS_MAX)
-                        sim_fail(w, SIM_STUCK, "R2", "more than %d events", EVENTS_MAX);
+                sim_world_step(w, snib__container(n, struct sim_event, node));
+                if (++w->event_count > SIM_EVENTS_MAX)
+                        sim_fail(w, SIM_STUCK, "R2", "more than %d events", SIM_EVENTS_MAX);
         }
         if (w->verdict == SIM_FINE && w->phase.run)
                 sim_fail(w, SIM_STUCK, "L5", "nothing will ever happen again");
 }
 
+static void play(struct sim *w, const struct sim_options *options, bool tracing, void (*plan)(struct sim *w))
+{
+        if (options->fleet) {
+                sim_fleet_run(w, options, tracing);
+                return;
+        }
+        sim_world_start(w, options, tracing);
+        if (plan)
+                plan(w);
+        loop(w);
+        w->store->stop(w);
+}
+
 static enum sim_verdict run(struct sim *w, const struct sim_options *options, bool tracing, void (*plan)(struct sim *w))
 {
         running = w;
-        if (setjmp(crash) == 0) {
-                start(w, options, tracing);
-                if (plan)
-                        plan(w);
-                loop(w);
-                w->store->stop(w);
-        }
+        if (setjmp(crash) == 0)
+                play(w, options, tracing, plan);
         running = NULL;
         return w->verdict;
 }
@@ -409,8 +447,12 @@ enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing)
         sim_options_draw(&options, seed);
         if (sim_only_store >= 0)
                 options.store = (enum sim_store)sim_only_store;
+        if (sim_only_subject >= 0)
+                options.fleet = sim_only_subject >= SIM_MULTI ? (enum sim_subject)sim_only_subject : SIM_PLAIN;
         for (int i = 0; sim_only_subject >= 0 && i < options.names; i++)
                 options.subject[i] = (enum sim_subject)sim_only_subject;
+        if (options.fleet)
+                sim_options_fleet(&options, options.fleet);
         return run(w, &options, tracing, NULL);
 }
 

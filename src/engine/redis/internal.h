@@ -5,9 +5,9 @@
 /*
  * What the files of the Redis engine share. redis.c is the interface and the order of things; link.c one connection;
  * op.c requests about objects and their answers, by the table rows of lock.c (what one or many hold) and count.c (what
- * is counted, and registers); names.c keys and channels; watch.c subscriptions; who.c who stands behind a client uuid;
- * listing.c the list of all that is held; config.c the URL; refusal.c error replies. All of it runs on the one thread
- * that calls the engine.
+ * is counted, and registers); renew.c renewals that go together; names.c keys and channels; watch.c subscriptions;
+ * who.c who stands behind a client uuid; listing.c the list of all that is held; config.c the URL; refusal.c error
+ * replies. All of it runs on the one thread that calls the engine.
  */
 
 #include "base/list.h"
@@ -22,8 +22,11 @@
  */
 #define SNIB__REDIS_OUT_MAX ((size_t)16 << 20)
 /* Requests refused for lack of memory that can wait for next(); see redis.c. */
-#define SNIB__REDIS_REFUSED_MAX 256
+#define SNIB__REDIS_REFUSED_MAX 512
 #define SNIB__REDIS_ARGS_MAX 16
+/* Holds that one script renews: it keeps the server for a quarter of a millisecond. */
+#define SNIB__REDIS_RENEWALS_MAX 100
+#define SNIB__REDIS_BATCH_ARGS_MAX (3 + 3 * SNIB__REDIS_RENEWALS_MAX)
 /* Room for the name of a key or channel beside an object: prefix, braces, the name, an id, suffix. */
 #define SNIB__DERIVED_MAX 1280
 
@@ -103,10 +106,11 @@ struct note {
 enum request_kind {
         REQUEST_HANDSHAKE = 1, /* AUTH, SELECT, PING: all must succeed */
         REQUEST_PING,
-        REQUEST_OP,      /* a script about an object */
-        REQUEST_OP_WHO,  /* the same request, whose answer waits for the holder's host and label */
-        REQUEST_WAITERS, /* PUBSUB NUMSUB for the QUERY behind it (`parent`) */
-        REQUEST_FORGET,  /* UNLINK of the memory of a request that will not be repeated */
+        REQUEST_OP,       /* a script about an object */
+        REQUEST_RENEWALS, /* renew_many.lua for its `members` */
+        REQUEST_OP_WHO,   /* the same request, whose answer waits for the holder's host and label */
+        REQUEST_WAITERS,  /* PUBSUB NUMSUB for the QUERY behind it (`parent`) */
+        REQUEST_FORGET,   /* UNLINK of the memory of a request that will not be repeated */
         REQUEST_WHO_SET,
         REQUEST_WHO_GET,   /* fills the cache */
         REQUEST_SUBSCRIBE, /* channel */
@@ -116,13 +120,14 @@ enum request_kind {
         REQUEST_LIST_WHO   /* listing; id */
 };
 
-/* One command whose reply is awaited. Pooled; in exactly one of: redis.free, link.in_flight, redis.notes (by
- * note.link), redis.spent. */
+/* One command whose reply is awaited. Pooled; in exactly one of: redis.free, link.in_flight, redis.notes,
+ * redis.spent, redis.renewals, members of another (all by note.link). */
 struct request {
         struct note note;
         enum request_kind kind;
         struct snib__tag tag;
         struct request *parent;
+        struct snib__list members; /* of REQUEST_RENEWALS: requests of kind REQUEST_OP */
         struct channel *channel;
         struct listing *listing;
         size_t item;
@@ -259,6 +264,9 @@ struct redis {
         uint32_t watched; /* faces with at least one watch */
         bool sweep;       /* a channel may be free */
         struct snib__list free, notes, spent;
+        struct snib__list renewals; /* gathered: they leave together before anything else */
+        size_t renewals_count;
+        snib__ns renewals_at; /* when the latest of them was submitted */
         struct snib__list listings, spent_listings;
         struct note up, down;
         struct snib_error down_error;
@@ -316,6 +324,11 @@ bool snib__link_kept(const struct link *l);                       /* something w
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now);
 bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
                     snib__ns now, const char **ret_why);
+/* Fails the request for an error reply, or sends it again after NOSCRIPT. */
+void snib__op_refused(struct redis *r, struct request *q, const char *text, snib__ns now);
+/* A later request about the same name has left already: executing this one after it would turn their order round. */
+bool snib__op_overtaken(const struct redis *r, const struct request *q);
+extern const char snib__redis_no_room[], snib__redis_forgotten[], snib__redis_unknown_script[]; /* error texts */
 bool snib__op_waiters_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
 /* Takes over what was asked, with copies of what it points at. False: no memory. */
 bool snib__op_keep(struct request *q, const struct snib__op *op);
@@ -323,6 +336,15 @@ const struct row *snib__op_row(const struct snib__op *op);
 /* Copies data of the answer to where it lives until the request is recycled, in place of that of the request. False: no
  * memory. */
 bool snib__op_keep_answer(struct request *q, const void *data, size_t length);
+
+/* renew.c */
+/* Takes the request, which is to be sent with others. */
+void snib__renewals_add(struct redis *r, struct request *q, snib__ns now);
+/* Sends what was gathered. */
+void snib__renewals_send(struct redis *r, snib__ns now);
+bool snib__renewals_reply(struct redis *r, struct request *b, const struct snib__resp_value *values, size_t count,
+                          snib__ns now);
+void snib__renewals_orphan(struct redis *r, struct request *b, bool sent, const char *why);
 
 /* lock.c */
 extern const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1];

@@ -125,7 +125,7 @@ bool snib__link_send(struct link *l, struct request *q, int argc, const char **a
 
         if ((l->state != LINK_READY && l->state != LINK_HANDSHAKE) || l->broken)
                 return false;
-        snib__assert(argc <= SNIB__REDIS_ARGS_MAX);
+        snib__assert(argc <= SNIB__REDIS_BATCH_ARGS_MAX);
         if (!append(l, argc, argv, length))
                 return false;
         q->begins = begins;

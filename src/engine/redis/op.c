@@ -228,15 +228,26 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
 
 /* ---- answers */
 
-/* True if a later request about the same name has left already: executing this one after it would turn their order
- * round. */
-static bool overtaken(const struct redis *r, const struct request *q)
+const char snib__redis_no_room[] = "no room to send a request: the server does not read";
+const char snib__redis_forgotten[] = "the server has forgotten the scripts: try again";
+const char snib__redis_unknown_script[] = "the server does not know a script that was just sent: is it a proxy?";
+
+static bool same_name(const struct request *a, const struct request *b)
+{
+        return a->op.name.length == b->op.name.length && !memcmp(a->op.name.bytes, b->op.name.bytes, a->op.name.length);
+}
+
+bool snib__op_overtaken(const struct redis *r, const struct request *q)
 {
         snib__list_each (it, &r->commands.in_flight) {
                 const struct request *later = snib__container(it, struct request, note.link);
-                if (later->kind == REQUEST_OP && later->op.name.length == q->op.name.length &&
-                    !memcmp(later->op.name.bytes, q->op.name.bytes, q->op.name.length))
+
+                if (later->kind == REQUEST_OP && same_name(later, q))
                         return true;
+                if (later->kind == REQUEST_RENEWALS)
+                        snib__list_each (member, &later->members)
+                                if (same_name(snib__container(member, struct request, note.link), q))
+                                        return true;
         }
         return false;
 }
@@ -246,15 +257,14 @@ static void send_text(struct redis *r, struct request *q, snib__ns now)
 {
         r->commands.by_text[q->row->script] = true;
         if (q->by_text)
-                snib__redis_fail(r, q, SNIB_EREFUSED,
-                                 "the server does not know a script that was just sent: is it a proxy?");
-        else if (overtaken(r, q))
-                snib__redis_fail(r, q, SNIB_ENOTREADY, "the server has forgotten the scripts: try again");
+                snib__redis_fail(r, q, SNIB_EREFUSED, "%s", snib__redis_unknown_script);
+        else if (snib__op_overtaken(r, q))
+                snib__redis_fail(r, q, SNIB_ENOTREADY, "%s", snib__redis_forgotten);
         else if (!snib__op_send(r, q, now))
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "the connection to the server broke");
 }
 
-static void refused(struct redis *r, struct request *q, const char *text, snib__ns now)
+void snib__op_refused(struct redis *r, struct request *q, const char *text, snib__ns now)
 {
         const struct refusal *row = snib__refusal_find(text);
 
@@ -272,7 +282,7 @@ bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_
 {
         *ret_why = "a script's answer has the wrong shape";
         if (v->type == SNIB__RESP_ERROR) {
-                refused(r, q, snib__decode_text(r, v), now);
+                snib__op_refused(r, q, snib__decode_text(r, v), now);
                 return true;
         }
         if (v->type != SNIB__RESP_ARRAY || count < 2 || v->elements != count - 1 || v[1].type != SNIB__RESP_INTEGER)

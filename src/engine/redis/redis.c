@@ -55,6 +55,7 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
         }
         q->kind = kind;
         q->by_text = q->forget = false;
+        snib__list_init(&q->members);
         q->tag = (struct snib__tag){0};
         q->op.verb = 0;
         q->op.id.text[0] = 0;
@@ -131,6 +132,8 @@ bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__re
                 q->reply.foreign = snib__who_foreign(r, &q->reply.holder.id);
                 snib__redis_complete(r, q);
                 return true;
+        case REQUEST_RENEWALS:
+                return snib__renewals_reply(r, q, v, count, now);
         case REQUEST_WAITERS:
                 return snib__op_waiters_reply(r, q, v, count);
         case REQUEST_SUBSCRIBE:
@@ -159,6 +162,9 @@ void snib__redis_orphan(struct redis *r, struct request *q, bool sent, const cha
         switch (q->kind) {
         case REQUEST_OP:
                 snib__redis_fail(r, q, sent ? SNIB_EUNKNOWN : SNIB_EUNREACHABLE, "%s", why);
+                break;
+        case REQUEST_RENEWALS:
+                snib__renewals_orphan(r, q, sent, why);
                 break;
         case REQUEST_OP_WHO: /* what was asked is answered */
                 snib__redis_complete(r, q);
@@ -228,6 +234,7 @@ int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_c
         snib__list_init(&r->free);
         snib__list_init(&r->notes);
         snib__list_init(&r->spent);
+        snib__list_init(&r->renewals);
         snib__list_init(&r->listings);
         snib__list_init(&r->spent_listings);
         r->down_error = (struct snib_error)SNIB_ERROR_INIT;
@@ -243,6 +250,13 @@ static int redis_open(struct snib__engine **ret, const struct snib__engine_confi
                       struct snib_error *err)
 {
         return snib__redis_open_with(ret, config, &snib__redis_socket_transport, NULL, now, err);
+}
+
+static void send_op(struct redis *r, struct request *q, snib__ns now)
+{
+        snib__renewals_send(r, now);
+        if (!snib__op_send(r, q, now))
+                snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", snib__redis_no_room);
 }
 
 static void redis_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
@@ -265,20 +279,24 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
                                  snib__kind_text(op->kind));
         else if (r->commands.state != LINK_READY)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
-        else if (!snib__op_send(r, q, now))
-                snib__redis_fail(r, q, SNIB_EUNREACHABLE, "no room to send a request: the server does not read");
+        else if (q->row->script == SNIB__SCRIPT_RENEW && op->name.length <= SNIB_NAME_MAX)
+                snib__renewals_add(r, q, now);
+        else
+                send_op(r, q, now);
 }
 
 static void redis_flush(struct snib__engine *e)
 {
         struct redis *r = redis_of(e);
 
+        snib__renewals_send(r, r->renewals_at);
         snib__link_flush(&r->commands);
         snib__link_flush(&r->subscriptions);
 }
 
 static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
 {
+        snib__renewals_send(redis_of(e), now);
         snib__listing_start(redis_of(e), tag, now);
 }
 
@@ -311,7 +329,7 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
 
         ret->count = 0;
         ret->deadline = SNIB__NEVER;
-        ret->kept = snib__link_kept(&r->commands) || snib__link_kept(&r->subscriptions);
+        ret->kept = r->renewals_count > 0 || snib__link_kept(&r->commands) || snib__link_kept(&r->subscriptions);
         ret->changes = r->commands.changes + r->subscriptions.changes;
         add_interest(&r->commands, true, ret);
         add_interest(&r->subscriptions, r->watched > 0, ret);
@@ -373,6 +391,7 @@ static void redis_process(struct snib__engine *e, const struct snib__interest *r
         struct redis *r = redis_of(e);
         short commands = events_of(&r->commands, ready), subscriptions = events_of(&r->subscriptions, ready);
 
+        snib__renewals_send(r, now);
         recycle(r, now);
         go_on_listing(r, now);
         snib__link_process(&r->commands, true, commands, now);
@@ -452,6 +471,7 @@ static void free_requests(struct snib__list *list)
 {
         for (struct snib__list *it = snib__list_take(list); it; it = snib__list_take(list)) {
                 struct request *q = snib__container(it, struct request, note.link);
+                free_requests(&q->members);
                 free(q->bytes);
                 free(q);
         }
@@ -480,6 +500,7 @@ static void redis_close(struct snib__engine *e)
                 snib__listing_free(r, snib__container(it, struct listing, link));
         free_requests(&r->free);
         free_requests(&r->spent);
+        free_requests(&r->renewals);
         free_requests(&r->commands.in_flight);
         free_requests(&r->subscriptions.in_flight);
         snib__link_done(&r->commands);

@@ -14,6 +14,7 @@ enum snib__redis_script_id {
         SNIB__SCRIPT_ACQUIRE_FENCED,
         SNIB__SCRIPT_RELEASE,
         SNIB__SCRIPT_RENEW,
+        SNIB__SCRIPT_RENEW_MANY,
         SNIB__SCRIPT_FORCE,
         SNIB__SCRIPT_QUERY,
         SNIB__SCRIPT_FAIR,
