@@ -96,14 +96,6 @@ static void go_on_until(struct flights *all, int64_t until)
                 turn(all, until);
 }
 
-static double cpu_us(void)
-{
-        struct rusage u;
-
-        getrusage(RUSAGE_SELF, &u);
-        return bench_cpu_us(&u);
-}
-
 static struct outcome fly(struct flights *all, struct flight *flights, int count, const struct bench_plan *plan)
 {
         int64_t from = bench_now() + plan->warm_ms * 1000000, until = from + plan->run_ms * 1000000;
@@ -113,10 +105,10 @@ static struct outcome fly(struct flights *all, struct flight *flights, int count
                 start(&flights[i]);
         go_on_until(all, from);
         long before = atomic_load(&all->pairs);
-        double cpu = cpu_us();
+        double cpu = bench_own_cpu_us();
         go_on_until(all, until);
         double pairs = (double)(atomic_load(&all->pairs) - before);
-        cpu = cpu_us() - cpu;
+        cpu = bench_own_cpu_us() - cpu;
         atomic_store(&all->stop, true);
         while (atomic_load(&all->under_way))
                 go_on_until(all, bench_now() + 1000000);

@@ -49,6 +49,7 @@ struct bench_contender {
 };
 
 struct bench_plan {
+        bool quick;
         int rounds;
         int64_t warm_ms;
         int64_t run_ms;
@@ -72,7 +73,9 @@ __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *forma
 
 int64_t bench_now(void); /* ns */
 void bench_sleep_until(int64_t instant);
-double bench_cpu_us(const struct rusage *u);   /* in the program and in the kernel */
+double bench_cpu_us(const struct rusage *u); /* in the program and in the kernel */
+double bench_own_cpu_us(void);
+double bench_resident(void);                   /* bytes of this process */
 double bench_p50_us(int64_t *took, int count); /* of ns, which are sorted by it; NAN of none */
 
 /* report.c: what was measured as JSON, besides the tables; report.py reads it. Without an open file nothing is written.
@@ -152,7 +155,7 @@ struct redis_server;
 void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_server *server);
 
 /* held.c */
-void bench_held(struct redis_server *server);
+void bench_held(const struct bench_plan *plan, struct redis_server *server);
 
 /* redis.c: scripts of snib on a blocking hiredis connection, for others than the contenders there. */
 struct redisContext;

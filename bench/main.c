@@ -28,7 +28,8 @@
 
 static const struct bench_plan normal = {
     .rounds = 5, .warm_ms = 50, .run_ms = 250, .crowd_ms = 1200, .crowd_rounds = 3};
-static const struct bench_plan quick = {.rounds = 3, .warm_ms = 20, .run_ms = 60, .crowd_ms = 200, .crowd_rounds = 1};
+static const struct bench_plan quick = {
+    .quick = true, .rounds = 3, .warm_ms = 20, .run_ms = 60, .crowd_ms = 200, .crowd_rounds = 1};
 
 /* What a table is made with. */
 struct bed {
@@ -228,7 +229,7 @@ static void compare_names(const struct bed *bed)
 
 static void measure_held(const struct bed *bed)
 {
-        bench_held(bed->server);
+        bench_held(&bed->plan, bed->server);
 }
 
 static const struct {
@@ -331,7 +332,7 @@ int main(int argc, char **argv)
         signal(SIGPIPE, SIG_IGN);
         if (json)
                 bench_report_open(json);
-        tell_command(bed.plan.rounds == quick.rounds, peers, argv + optind);
+        tell_command(bed.plan.quick, peers, argv + optind);
         tell_machine();
         make_tables(&bed, peers, argv + optind);
         bench_report_close();

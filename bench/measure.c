@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Latencies kept of one run, by all threads together. Enough for half a second of anything but flock, whose first half
  * is kept. */
@@ -87,6 +88,25 @@ double bench_cpu_us(const struct rusage *u)
 {
         return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1e6 +
                (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+}
+
+double bench_own_cpu_us(void)
+{
+        struct rusage u;
+
+        getrusage(RUSAGE_SELF, &u);
+        return bench_cpu_us(&u);
+}
+
+double bench_resident(void)
+{
+        long long pages = 0;
+        FILE *f = fopen("/proc/self/statm", "re");
+
+        if (!f || fscanf(f, "%*s %lld", &pages) != 1)
+                bench_die("/proc/self/statm cannot be read");
+        fclose(f);
+        return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
 static int by_time(const void *a, const void *b)

@@ -24,17 +24,6 @@ struct outcome {
         double p50_us;
 };
 
-static double resident(void)
-{
-        long long pages = 0;
-        FILE *f = fopen("/proc/self/statm", "re");
-
-        if (!f || fscanf(f, "%*s %lld", &pages) != 1)
-                bench_die("/proc/self/statm cannot be read");
-        fclose(f);
-        return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static double p50_of_pairs(snib_lock **locks, int names, int64_t run_ms)
 {
         int64_t *took = malloc(PAIRS_MAX * sizeof(*took)), start = bench_now(), until = start + run_ms * 1000000;
@@ -70,7 +59,7 @@ static void measure(const char *url, int names, int64_t run_ms, struct outcome *
         if (!locks || snib_open(&client, url, NULL, &err) < 0)
                 bench_die("%s", err.text);
         memset(locks, 1, (size_t)names * sizeof(*locks)); /* resident before it counts */
-        double before = resident();
+        double before = bench_resident();
         int64_t start = bench_now();
         for (int i = 0; i < names; i++) {
                 snprintf(name, sizeof(name), "bench:name:%d", i);
@@ -78,7 +67,7 @@ static void measure(const char *url, int names, int64_t run_ms, struct outcome *
                         bench_die("%s", err.text);
         }
         ret->new_us = (double)(bench_now() - start) / 1e3 / names;
-        ret->bytes = (resident() - before) / names;
+        ret->bytes = (bench_resident() - before) / names;
         ret->p50_us = p50_of_pairs(locks, names, run_ms);
 }
 

@@ -70,13 +70,19 @@ SNIB_API const char *snib_lock_name(const snib_lock *lock);
 #define SNIB_HOST_MAX 64
 #define SNIB_LABEL_MAX 64
 
-/* What is known about a lock. Unknown texts are empty, unknown numbers -1. */
+/* What is known about a lock. Unknown texts are empty, unknown numbers -1.
+ *
+ * Of the threads of a client that wait for a plain or a fenced lock one asks the engine, and a hold may pass from one
+ * to the next without its knowing, each time with a new token (doc/design/core.md). So of the threads of another client
+ * that wait one is counted; `since_ms` is when the engine gave the client the lock; and the token that another
+ * client's thread really has may be up to 15 higher than what is said here, or on Redis up to 15 lower, for it counts
+ * there. */
 struct snib_lock_info {
         size_t size;                /* SNIB_LOCK_INFO_INIT */
         int held;                   /* 1 if anybody holds it */
         int mine;                   /* 1 if the asking owner holds it through this client */
         int depth;                  /* its re-entries, 0 if not mine */
-        int64_t token;              /* of the present hold */
+        int64_t token;              /* of the present hold; see above */
         int64_t lease_left_ms;      /* by the engine's clock */
         int64_t since_ms;           /* wall clock, milliseconds since 1970, of the acquire */
         int64_t pid;                /* of the holder */

@@ -85,6 +85,13 @@
         X(stripe_names_collide, 70, "striped: two segments have one name")                                            \
         X(stripe_by_low_bits, 71, "striped: a segment is chosen by the low bits of the hash alone")                   \
         X(renewals_without_owner_check, 72, "renewals that go together extend whoever's holds")                       \
+        X(cohort_token_not_new, 80, "a hand-over within a client keeps the token")                                    \
+        X(cohort_unbounded, 81, "hand-overs within a client never end")                                               \
+        X(cohort_after_loss, 82, "a hold that is lost is handed over")                                                \
+        X(cohort_identity_forgotten, 83, "the place of the one who is handed a hold stays in the queue")              \
+        X(cohort_silence, 84, "nobody asks any more when the one who asked for all has left")                         \
+        X(cohort_lease_begun_anew, 85, "a hand-over within a client counts as a renewal")                             \
+        X(cohort_tokens_not_reserved, 86, "the tokens of hand-overs within a client are given out again")             \
         X(direct_grant_of_another_question, 90, "direct grant: one that came before the last question is believed")   \
         X(direct_grant_too_late, 91, "direct grant: it is believed however long ago the question was sent")           \
         X(direct_grant_to_the_dead, 92, "direct grant: to a waiter whose time is over")                               \

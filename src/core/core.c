@@ -266,9 +266,8 @@ void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__c
         if (h->owner.length == 0)
                 h->owner = (struct snib__name){h->id.text, strlen(h->id.text)};
         snib__tree_add(&c->by_owner, &h->by_owner);
-        snib__tree_add(&c->by_wait, &h->by_wait);
         attach(c, h, call);
-        snib__wait_poke(c, h, false, now);
+        snib__wait_begin(c, h, now);
 }
 
 void snib__core_join(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
@@ -279,10 +278,8 @@ void snib__core_join(struct snib__core *c, struct snib__hold *h, struct snib__ca
                 snib__call_answer(c, call, h->state == SNIB__LOST ? SNIB_ELOST : SNIB_EREENTRY, NULL);
         else if (h->state == SNIB__HELD)
                 snib__held_join(c, h, now);
-        else if (h->state == SNIB__WAITING)
-                snib__wait_poke(c, h, false, now); /* the newcomer deserves an honest try */
         else
-                snib__wait_joined(c, h, call);
+                snib__wait_joined(c, h, call, now);
 }
 
 void snib__core_renew(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now)
@@ -302,12 +299,14 @@ void snib__core_release(struct snib__core *c, struct snib__hold *h, struct snib_
         snib__assert(h->state == SNIB__HELD || h->state == SNIB__LOST);
         attach(c, h, call);
         h->depth--;
+        if (SNIB__BUG(cohort_after_loss) && h->state == SNIB__LOST && !h->depth && snib__cohort_hand_over(c, h, now))
+                return;
         if (h->state == SNIB__LOST) {
                 snib__call_answer(c, call, SNIB_ELOST, NULL);
                 snib__lost_maybe_finish(c, h);
         } else if (h->depth > 0 || snib__calls_want(h, SNIB__CALL_ACQUIRE)) {
                 snib__call_answer(c, call, 0, NULL);
-        } else {
+        } else if (!snib__cohort_hand_over(c, h, now)) {
                 snib__release_begin(c, h, now);
         }
 }
@@ -400,7 +399,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
 }
 
 /* The holds of one name in one of the two trees: the first, then by snib__tree_next() while same_name(). */
-static struct snib__hold *first_waiter(struct snib__core *c, struct snib__name name)
+struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name)
 {
         struct snib__hold key = {.name = name, .cookie = 0};
         struct snib__tree_node *n = snib__tree_seek(&c->by_wait, &key.by_wait);
@@ -422,8 +421,10 @@ void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, 
         snib__core_tick(c, now);
         if (SNIB__BUG(notification_dropped))
                 return;
-        for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
+        for (struct snib__hold *h = snib__wait_first(c, name); h; h = next) {
                 next = snib__wait_next(h);
+                if (h->silent)
+                        continue;
                 if (h->observe && !(taken && SNIB__BUG(observer_waits_its_turn)))
                         snib__wait_poke(c, h, false, now); /* takes nothing from anybody */
                 else if (!taken || (all && h->kind != SNIB_KIND_WRITE))
@@ -438,7 +439,7 @@ void snib__core_watching(struct snib__core *c, struct snib__name name, const str
         struct snib__hold *next;
 
         snib__core_tick(c, now);
-        for (struct snib__hold *h = first_waiter(c, name); h; h = next) {
+        for (struct snib__hold *h = snib__wait_first(c, name); h; h = next) {
                 next = snib__wait_next(h);
                 if (!h->watched || since < h->sent_at || (since == h->sent_at && h->watch_asked) ||
                     (snib__id_set(id) && !snib__id_equal(id, &h->id)))
@@ -451,7 +452,7 @@ void snib__core_watching(struct snib__core *c, struct snib__name name, const str
 
 static struct snib__hold *waiter(struct snib__core *c, struct snib__name name, const struct snib__id *id)
 {
-        struct snib__hold *h = first_waiter(c, name);
+        struct snib__hold *h = snib__wait_first(c, name);
 
         while (h && !snib__id_equal(&h->id, id))
                 h = snib__wait_next(h);
@@ -481,27 +482,46 @@ void snib__core_next_in_line(struct snib__core *c, struct snib__name name, const
                 snib__wait_poke(c, h, false, now);
 }
 
-void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+struct snib__hold *snib__core_held(struct snib__core *c, struct snib__name name, const struct snib__id *id)
 {
         struct snib__hold key = {.name = name, .owner = {"", 0}};
 
-        snib__core_tick(c, now);
         for (struct snib__tree_node *n = snib__tree_seek(&c->by_owner, &key.by_owner); n; n = snib__tree_next(n)) {
                 struct snib__hold *h = (struct snib__hold *)owner_hold(n);
 
                 if (compare_names(h->name, name) != 0)
-                        return;
-                if (snib__id_equal(&h->id, id)) {
-                        snib__held_check(c, h, now);
-                        return;
-                }
+                        return NULL;
+                if (snib__id_equal(&h->id, id))
+                        return h->state == SNIB__HELD ? h : NULL;
         }
+        return NULL;
+}
+
+int64_t snib__core_silent(struct snib__core *c, struct snib__name name)
+{
+        int64_t n = 0;
+
+        for (struct snib__hold *h = snib__wait_first(c, name); h; h = snib__wait_next(h))
+                n += h->silent;
+        return n;
+}
+
+void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now)
+{
+        struct snib__hold *h;
+
+        snib__core_tick(c, now);
+        h = snib__core_held(c, name, id);
+        if (h)
+                snib__held_check(c, h, now);
 }
 
 /* The link is back: what was tried in vain is tried again at once, what is held is checked, who waits may have missed a
  * change. */
 static void relink(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
+        if (h->silent)
+                return;
         if (h->state == SNIB__WAITING) {
                 if (!SNIB__BUG(no_retry_after_reconnecting))
                         snib__wait_poke(c, h, false, now);
@@ -525,7 +545,7 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
                 next = it->next;
                 if (up)
                         relink(c, h, now);
-                else if (h->state == SNIB__WAITING) {
+                else if (h->state == SNIB__WAITING && !h->silent) {
                         snib__hold_failed(h, &why);
                         snib__wait_link_down(c, h, now);
                 }
@@ -642,7 +662,7 @@ static bool submit_hold(struct snib__core *c, struct snib__hold *h, struct snib_
         if (h->observe)
                 ret->op.verb = SNIB__OBSERVE;
         if (h->observe || !SNIB__BUG(token_not_compared_on_reentry))
-                ret->op.token = h->token;
+                ret->op.token = h->token - h->passed;
         if (h->kind == SNIB_KIND_READ && !SNIB__BUG(own_writer_not_named))
                 name_own_writer(c, h, &ret->op.under);
         return true;
@@ -732,7 +752,11 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
                 return "somebody waits for every wait";
         if (h->state == SNIB__HELD && h->depth == 0 && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 return "a hold that nobody has is released";
-        if ((waits || h->state == SNIB__HELD || h->outstanding) && !snib__timer_armed(&h->timer))
+        if (h->silent && (h->state != SNIB__WAITING || h->queued || h->in_doubt || h->watched))
+                return "who waits silently has no place at the engine";
+        if (h->silent && !snib__cohort_speaker(c, h) && !SNIB__BUG(cohort_silence))
+                return "somebody asks for whoever waits silently";
+        if ((waits || h->state == SNIB__HELD || h->outstanding) && !h->silent && !snib__timer_armed(&h->timer))
                 return "whatever goes on has a time limit";
         if (h->watched && !waits)
                 return "only waiters watch";

@@ -22,6 +22,10 @@
  * A hold of a momentary kind (semaphore, latch) or that observes ends with its grant: from ASKING to IDLE. A cancelled
  * one is undone by a release with its id.
  *
+ * Of the waiters of one client for one lock only one asks the engine, and a hold passes from one to the next without
+ * the engine (cohort.c): the record that holds it becomes another, the id, which is all that the engine knows, does
+ * not.
+ *
  * Rules that hold everywhere:
  * - The deadline of a hold is the instant before the answered request was sent + lease - margin; it only ever grows, by
  * renewals.
@@ -120,6 +124,7 @@ struct snib__hold {
         snib__ns sent_at;  /* when the latest request was sent */
         snib__ns deadline; /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
         snib__ns wake_at;  /* with a request outstanding: its time-out; else the next poll, renewal or try */
+        snib__ns given_at; /* when the engine gave it, perhaps to another of this client; see cohort.c */
         union {
                 snib__ns doubt_since; /* ASKING, WAITING: when the first request whose fate is unknown was sent */
                 snib__ns hold_end;    /* HELD: end of the total hold, SNIB__NEVER */
@@ -131,10 +136,12 @@ struct snib__hold {
         enum snib__hold_state state : 8;
         enum snib__verb verb : 8; /* of the latest request */
         uint8_t loss;             /* enum snib_loss */
-        bool outstanding : 1;     /* the latest request has no answer yet */
-        bool submit : 1;          /* it is still to be pulled as an effect */
-        bool lost_pending : 1;    /* LOST is still to be pulled */
+        uint8_t passed;        /* how often it went from one to another since: `token` is as much above the engine's */
+        bool outstanding : 1;  /* the latest request has no answer yet */
+        bool submit : 1;       /* it is still to be pulled as an effect */
+        bool lost_pending : 1; /* LOST is still to be pulled */
         bool watched : 1, watch_pending : 1, unwatch_pending : 1;
+        bool silent : 1;           /* WAITING: another of this client asks for it, too */
         bool queued : 1;           /* may stand in the engine's queue */
         bool again : 1;            /* a change was noticed while the question was under way */
         bool woken : 1;            /* was asked because of a change: pass it on when leaving empty-handed */
@@ -234,6 +241,12 @@ void snib__core_init(struct snib__core *c, const struct snib__core_config *confi
  * sides of a read-write lock are two holds; otherwise the kind does not matter. */
 struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner, int kind);
 
+/* What this client holds of the name under that id, or NULL: whose the hold is that the engine tells of. */
+struct snib__hold *snib__core_held(struct snib__core *c, struct snib__name name, const struct snib__id *id);
+
+/* How many wait for the name whom the engine does not know, because another of this client asks for them. */
+int64_t snib__core_silent(struct snib__core *c, struct snib__name name);
+
 /* Starts an acquire with a fresh hold (IDLE, first part filled, the rest zero). The call's kind is ACQUIRE. */
 void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__call *call, snib__ns now);
 
@@ -258,8 +271,8 @@ void snib__core_ask(struct snib__core *c, struct snib__ask *ask, snib__ns now);
  * until c->holds is empty or patience ends. */
 void snib__core_close(struct snib__core *c, snib__ns now);
 
-/* What the engine said. `cookie` and `attempt` are those of the effect; an answer to an earlier use or attempt is
- * dropped: false. */
+/* What the engine said, and has said by `now`. `cookie` and `attempt` are those of the effect; an answer to an earlier
+ * use or attempt is dropped: false. */
 bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t cookie, uint32_t attempt,
                            const struct snib__reply *r, snib__ns now);
 bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,

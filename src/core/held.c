@@ -69,6 +69,8 @@ static void let_own_reader_in(struct snib__core *c, const struct snib__hold *wri
 void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         h->token = r->token;
+        h->passed = 0;
+        h->given_at = now;
         h->again = false;
         h->in_doubt = false;
         h->queued = false;
@@ -79,6 +81,20 @@ void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct s
         admit(c, h);
         if (h->kind == SNIB_KIND_WRITE)
                 let_own_reader_in(c, h, now);
+}
+
+void snib__held_take_over(struct snib__core *c, struct snib__hold *h, struct snib__hold *from)
+{
+        atomic_store_explicit(&from->valid_until, 0, memory_order_release);
+        h->token = from->token + !SNIB__BUG(cohort_token_not_new);
+        h->passed = from->passed + 1;
+        h->given_at = from->given_at;
+        h->deadline = from->deadline;
+        if (SNIB__BUG(cohort_lease_begun_anew))
+                h->deadline = snib__after(from->deadline, h->lease / 16);
+        atomic_store_explicit(&h->valid_until, h->deadline, memory_order_release);
+        snib__hold_set(c, h, SNIB__HELD);
+        admit(c, h);
 }
 
 void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -204,7 +220,7 @@ static void failed(struct snib__core *c, struct snib__hold *h, const struct snib
 
 static void confirmed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        if (r->token != 0 && r->token != h->token && !SNIB__BUG(token_not_compared_on_reentry)) {
+        if (r->token != 0 && r->token != h->token - h->passed && !SNIB__BUG(token_not_compared_on_reentry)) {
                 h->in_doubt = true; /* our id holds it, but not without a gap: give that new hold back */
                 snib__held_lose(c, h, SNIB_LOSS_GONE, now);
                 return;

@@ -4,7 +4,8 @@
 
 /*
  * What the files of core/ share. One file per part of a hold's life: wait.c (asking and waiting), held.c (renewal and
- * loss), release.c, ask.c (questions without a hold); core.c dispatches events to them.
+ * loss), cohort.c (hand-over within the client), release.c, ask.c (questions without a hold); core.c dispatches events
+ * to them.
  */
 
 #include "base/assert.h"
@@ -54,7 +55,8 @@ bool snib__reply_passing(const struct snib__reply *r);
 /* It ends with its grant. */
 bool snib__hold_momentary(const struct snib__hold *h);
 
-/* The next waiter of the same name by arrival, NULL: none. */
+/* The waiters of a name by arrival, NULL: none. */
+struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name);
 struct snib__hold *snib__wait_next(struct snib__hold *h);
 
 /* timer.c */
@@ -66,11 +68,12 @@ bool snib__timer_armed(const struct snib__timer *t);
 struct snib__timer *snib__timer_first(const struct snib__core *c);
 
 /* wait.c */
+void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
 /* The engine says that it holds. False: that has to be asked about. */
 bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, int64_t token, snib__ns now);
-/* One more call waits for an answer that is under way. */
-void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call);
+/* One more call waits for it. */
+void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call, snib__ns now);
 void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now);
 /* A change was noticed: ask now, or again when the question under way is answered. */
@@ -96,6 +99,19 @@ void snib__held_resume(struct snib__core *c, snib__ns now);
 /* It is not to be renewed any more. */
 void snib__held_leave(struct snib__hold *h);
 void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now);
+
+/* What another of this client held until now; `from` has given its identity to `h`. */
+void snib__held_take_over(struct snib__core *c, struct snib__hold *h, struct snib__hold *from);
+
+/* cohort.c */
+/* Whether it can wait silently: somebody of this client asks for the same already. */
+bool snib__cohort_covers(struct snib__core *c, const struct snib__hold *h);
+/* Who asks for those of this name who wait silently. */
+const struct snib__hold *snib__cohort_speaker(const struct snib__core *c, const struct snib__hold *h);
+/* The last acquire of `h` was paid back: the next waiter of this client has it now. False: the engine is to have it. */
+bool snib__cohort_hand_over(struct snib__core *c, struct snib__hold *h, snib__ns now);
+/* `h` is no longer among the waiters: somebody else asks for those who wait silently. */
+void snib__cohort_left(struct snib__core *c, struct snib__hold *h, bool woken, snib__ns now);
 
 /* release.c */
 /* Ends the hold at the engine; nobody need wait for it. Also from LOST, which stays LOST. */

@@ -52,17 +52,50 @@ static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
 void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, snib__ns now)
 {
         h->woken |= woken;
+        h->silent = false;
         if (h->state == SNIB__ASKING)
                 h->again = true;
         else
                 ask(c, h, now);
 }
 
-void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call)
+static struct snib__call *first_call(const struct snib__hold *h)
 {
-        snib__assert(h->state == SNIB__ASKING);
+        return snib__container(h->calls.next, struct snib__call, link);
+}
+
+/* Who waits silently hears what the one has heard who asks for it. False: nothing yet. */
+static bool overhear(struct snib__core *c, const struct snib__hold *h, struct snib__call *call)
+{
+        const struct snib__hold *speaker = snib__cohort_speaker(c, h);
+
+        if (speaker && !snib__list_empty(&speaker->calls) && first_call(speaker)->holder.status == SNIB__BUSY) {
+                call->holder = first_call(speaker)->holder;
+                call->holder.position = 0; /* not its own */
+        }
+        return speaker && speaker->fault == 0 && call->holder.status == SNIB__BUSY;
+}
+
+void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        h->silent = snib__cohort_covers(c, h);
+        snib__tree_add(&c->by_wait, &h->by_wait);
+        if (h->silent) {
+                overhear(c, h, first_call(h));
+                snib__hold_set(c, h, SNIB__WAITING);
+        } else {
+                snib__wait_poke(c, h, false, now);
+        }
+}
+
+void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call, snib__ns now)
+{
+        if (h->silent && !call->once)
+                return;
+        if (h->state == SNIB__WAITING)
+                snib__wait_poke(c, h, false, now); /* the newcomer deserves an honest try */
         /* The question under way may ask for no place in the queue, and this one has to wait. */
-        if (queues(c, h) && !call->once && !h->queued)
+        else if (queues(c, h) && !call->once && !h->queued)
                 h->again = true;
 }
 
@@ -132,7 +165,7 @@ static struct snib__hold *heir(struct snib__hold *h, enum snib__status answer)
         struct snib__hold *next = h->woken && leaves_room(h, answer) ? snib__wait_next(h) : NULL;
 
         h->woken = false;
-        while (next && !may_follow(h, next, answer))
+        while (next && (next->silent || !may_follow(h, next, answer)))
                 next = snib__wait_next(next);
         return SNIB__BUG(wake_up_not_passed_on) ? NULL : next;
 }
@@ -145,22 +178,37 @@ static void pass_on(struct snib__core *c, struct snib__hold *next, snib__ns now)
 
 void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__status answer, snib__ns now)
 {
+        bool woken = h->woken && answer == SNIB__GONE;
         struct snib__hold *next = heir(h, answer);
 
         snib__tree_remove(&c->by_wait, &h->by_wait);
+        snib__cohort_left(c, h, woken, now);
         unwatch(c, h);
         pass_on(c, next, now);
 }
 
+/* Its question has not left yet. */
+static void unsay(struct snib__core *c, struct snib__hold *h)
+{
+        snib__hold_forget(c, h);
+        if (h->attempt == 1)
+                h->queued = false;
+}
+
 void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        bool asking = h->state == SNIB__ASKING;
+        bool asking = h->state == SNIB__ASKING && h->outstanding;
 
+        if (h->submit) {
+                unsay(c, h);
+                asking = false;
+        }
         snib__wait_done(c, h, SNIB__GONE, now);
         snib__tree_remove(&c->by_owner, &h->by_owner);
-        if (asking && h->outstanding)
+        if (asking)
                 snib__hold_set(c, h, SNIB__CANCELLING);
-        else if ((h->queued || may_have_taken(h)) && !SNIB__BUG(cancel_leaves_waiter))
+        else if ((h->queued || may_have_taken(h)) && !SNIB__BUG(cancel_leaves_waiter) &&
+                 !(SNIB__BUG(cohort_identity_forgotten) && h->given_at))
                 snib__release_begin(c, h, now);
         else
                 snib__hold_finish(c, h);
@@ -370,9 +418,12 @@ bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t att
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)
 {
         struct snib__hold *h = call->hold;
+        bool unheard = h->silent && !overhear(c, h, call);
 
-        if (h->state == SNIB__ASKING && h->attempt == 1) {
+        if (unheard || (h->state == SNIB__ASKING && h->attempt == 1)) {
                 call->once = true; /* the wait is over, but everyone gets one honest answer */
+                if (unheard)
+                        snib__wait_poke(c, h, false, now);
                 return;
         }
         if (h->fault < 0)

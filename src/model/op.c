@@ -93,6 +93,11 @@ bool snib__kind_momentary(int kind)
         return kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_LATCH || kind == SNIB_KIND_REGISTER;
 }
 
+int64_t snib__kind_tokens(int kind)
+{
+        return kind == SNIB_KIND_LOCK || kind == SNIB_KIND_FENCED ? SNIB__TOKEN_BLOCK : 1;
+}
+
 const char *snib__kind_text(int kind)
 {
         static const char *const texts[] = {

@@ -66,6 +66,12 @@ enum snib__verb {
  * of one for longer reports that it is unknown. */
 #define SNIB__DONE_MS 60000
 
+/* A hold of a plain or a fenced lock has so many tokens, of which the engine names the first: the client gives the
+ * others to those of its own threads that it hands the hold to. Redis has no counter for a plain lock; core/cohort.c
+ * says why that is enough. */
+#define SNIB__TOKEN_BLOCK 16
+int64_t snib__kind_tokens(int kind);
+
 /* Numbers of permits are a Java int. */
 #define SNIB__NUMBER_MAX ((int64_t)2147483647)
 
@@ -119,8 +125,8 @@ struct snib__reply {
         int error; /* with FAILED */
         int engine_code;
         const char *error_text; /* with FAILED: one line or NULL; lives until the next call of the engine's process() */
-        int64_t token;
-        int64_t left_ms; /* of the present hold's lease; -1 unknown or none */
+        int64_t token;          /* of the hold: the first of its tokens */
+        int64_t left_ms;        /* of the present hold's lease; -1 unknown or none */
         bool held;
         struct snib__seat holder;
         int64_t position; /* ours in the queue, 1 = next; 0 not queued */

@@ -146,7 +146,7 @@ void snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool cl
 {
         struct snib__record *r = s->r;
         int64_t n = w->n > 0 ? w->n : 1;
-        int64_t seats = w->kind == SNIB_KIND_PERMITS ? n : 1;
+        int64_t seats = w->kind == SNIB_KIND_PERMITS ? n : 1, token = r->token;
 
         if (w->kind == SNIB_KIND_LATCH)
                 return;
@@ -154,7 +154,9 @@ void snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool cl
                 make_room(s);
                 r->value -= n;
         } else if (!SNIB__BUG(token_not_raised) || r->token == 0) {
-                r->token = snib__token_next(r->token, s->now.wall_us);
+                token = snib__token_next(r->token, s->now.wall_us);
+                r->token =
+                    SNIB__BUG(cohort_tokens_not_reserved) ? token : snib__later(token, snib__kind_tokens(w->kind) - 1);
         }
         if (SNIB__BUG(permits_partly_granted) && seats > r->value - (int64_t)r->held && w->kind == SNIB_KIND_PERMITS)
                 seats = r->value - (int64_t)r->held;
@@ -169,7 +171,7 @@ void snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool cl
                 h->seat.since_ms = s->now.wall_us / 1000;
                 h->seat.expires_ms = seat_end(s->now, w->kind, w->lease_ms, claimed);
                 h->kind = w->kind;
-                h->token = w->kind == SNIB_KIND_SEMAPHORE ? 0 : r->token;
+                h->token = w->kind == SNIB_KIND_SEMAPHORE ? 0 : token;
                 h->lease_ms = w->lease_ms;
                 h->n = w->kind == SNIB_KIND_SEMAPHORE ? n : 1;
                 h->index = i;

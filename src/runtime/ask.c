@@ -29,6 +29,7 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
         const struct snib__seat *holder = &r->holder;
         const struct snib__who *who = is_ours(c, &holder->id) ? &c->who : &holder->who;
         struct snib__hold *h = owner.bytes ? snib__core_find(&c->core, name, owner, r->kind) : NULL;
+        const struct snib__hold *ours = is_ours(c, &holder->id) ? snib__core_held(&c->core, name, &holder->id) : NULL;
         size_t size = ret->size;
 
         memset(ret, 0, sizeof(*ret));
@@ -42,7 +43,7 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
         ret->limit = r->limit;
         ret->pid = ret->token = ret->since_ms = -1;
         ret->lease_left_ms = ret->held ? r->left_ms : -1;
-        ret->waiters = r->waiters;
+        ret->waiters = r->waiters < 0 ? -1 : r->waiters + snib__core_silent(&c->core, name);
         ret->waiters_at_least = r->waiters_at_least;
         ret->position = r->position;
         if (!ret->held)
@@ -53,6 +54,8 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
                 ret->depth = h->depth;
         }
         ret->token = r->token > 0 ? r->token : -1;
+        if (ours && r->token > 0)
+                ret->token = ours->token; /* it may have passed from one thread to another unknown to the engine */
         ret->since_ms = holder->since_ms > 0 ? holder->since_ms : -1;
         ret->pid = who->pid > 0 ? who->pid : -1;
         memcpy(ret->owner, holder->id.text, sizeof(holder->id.text));

@@ -61,7 +61,7 @@ void snib__client_enter(struct snib_client *c)
          * request. */
         c->processed_at = c->now;
         c->engine->ops->process(c->engine, NULL, c->now);
-        snib__notes_take(c, c->now);
+        snib__notes_take(c);
 }
 
 void snib__client_leave(struct snib_client *c)

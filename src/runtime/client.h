@@ -321,7 +321,7 @@ void snib__alarm_clear(struct snib__alarm *a);
 
 /* effects.c */
 void snib__effects_run(struct snib_client *c, snib__ns now);
-void snib__notes_take(struct snib_client *c, snib__ns now);
+void snib__notes_take(struct snib_client *c);
 void snib__wait_finish(struct snib_client *c, struct snib__wait *w);
 void snib__inventory_begin(struct snib_client *c, struct snib__inventory *l, snib__ns now);
 

@@ -68,7 +68,7 @@ static void process(struct snib_client *c, const struct snib__interest *ready, s
 {
         c->engine->ops->process(c->engine, ready, now);
         c->processed_at = now;
-        snib__notes_take(c, now);
+        snib__notes_take(c);
 }
 
 static void step(struct snib_client *c, snib__ns now)

@@ -220,14 +220,19 @@ static void note(struct snib_client *c, const struct snib__note *n, snib__ns now
         }
 }
 
-void snib__notes_take(struct snib_client *c, snib__ns now)
+void snib__notes_take(struct snib_client *c)
 {
         struct snib__note n;
+        snib__ns now;
 
-        while (c->engine->ops->next(c->engine, &n)) {
+        if (!c->engine->ops->next(c->engine, &n))
+                return;
+        /* What was read may have come after the lock was taken; core is not to believe that it came earlier. */
+        now = c->now = snib__os_now();
+        do {
                 note(c, &n, now);
                 snib__effects_run(c, now);
-        }
+        } while (c->engine->ops->next(c->engine, &n));
 }
 
 void snib__inventory_begin(struct snib_client *c, struct snib__inventory *l, snib__ns now)

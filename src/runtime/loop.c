@@ -52,7 +52,7 @@ int snib__loop_process(struct snib_client *c)
         /* While a thread of the program waits in a blocking call, it reads. */
         if (!c->baton.driver) {
                 c->engine->ops->process(c->engine, NULL, snib__os_now());
-                snib__notes_take(c, snib__os_now());
+                snib__notes_take(c);
         }
         snib__drive_step(c);
         c->loop_until = 0; /* the loop asks for its time-out anew before it polls: nothing can come too early for it */

@@ -496,7 +496,7 @@ static void F92_a_wake_up_is_passed_on(void **state)
         expect(&r, "acquire#2; ");
         assert_string_equal(r.op.id.text, "u:1");
         snib__core_cancel(&r.core, &first, SNIB_ECANCELLED, r.now);
-        expect(&r, "answer -18; unwatch; acquire#2; ");
+        expect(&r, "answer -18; acquire#1; "); /* and the watch is the other's */
         assert_string_equal(r.op.id.text, "u:2");
 }
 

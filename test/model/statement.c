@@ -289,7 +289,10 @@ static const char *begin(struct world *w, int x, bool claimed, int64_t token)
         if (!hold)
                 w->value -= a->n;
         MUST(!hold || token > w->highest, "a new hold has no higher token");
-        w->highest = hold ? token : w->highest;
+        if (hold)
+                w->highest = token; /* and further ones are the client's */
+        if (a->kind == SNIB_KIND_LOCK || a->kind == SNIB_KIND_FENCED)
+                w->highest += SNIB__TOKEN_BLOCK - 1;
         b->token = hold ? token : 0;
         b->out = whole(a);
         b->until[0] = b->until[1] = w->now.lease_ms + claim_ms;

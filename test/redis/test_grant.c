@@ -85,11 +85,14 @@ static int64_t told(struct pump *p, const struct snib__id *id)
 {
         struct pump_note n = pump_wait(p, SNIB__NOTE_GRANTED);
         char channel[64], text[256];
+        int tokens;
 
         assert_string_equal(n.note.id.text, id->text);
         assert_string_equal(n.name, "x");
         snprintf(channel, sizeof(channel), "snib_granted:%s", p->uuid);
-        snprintf(text, sizeof(text), "%s %lld %u x", id->text, (long long)n.note.reply.token, n.note.tag.attempt);
+        tokens = kit_number("EXISTS redisson_lock_token:{x}") ? SNIB__TOKEN_BLOCK : 0;
+        snprintf(text, sizeof(text), "%s %lld %d %u x", id->text,
+                 (long long)n.note.reply.token + (tokens ? tokens - 1 : 0), tokens, n.note.tag.attempt);
         kit_heard(channel, text);
         assert_int_equal(kit_number("HGET x %s", id->text), 1);
         kit_near(kit_number("PTTL x"), 30000, 1000);
@@ -175,7 +178,7 @@ static void a_force_hands_it_on_too(void **state)
         (void)state;
         assert_true(r.held);
         assert_string_equal(r.holder.id.text, holder.text);
-        assert_int_equal(told(kit_b, &first), kit_number("GET redisson_lock_token:{x}"));
+        assert_int_equal(told(kit_b, &first) + SNIB__TOKEN_BLOCK - 1, kit_number("GET redisson_lock_token:{x}"));
         assert_int_equal(with(kit_a, SNIB__RELEASE, SNIB_KIND_FENCED, &holder).status, SNIB__GONE);
 }
 
@@ -190,12 +193,12 @@ static void tokens_of_fenced_locks_are_the_counters(void **state)
         first = queued(kit_b, SNIB_KIND_FENCED, 1);
         second = queued(kit_a, SNIB_KIND_FENCED, 2);
         released(kit_a, SNIB_KIND_FENCED, &holder);
-        assert_int_equal(told(kit_b, &first), INT64_C(9007199254740995));
+        assert_int_equal(told(kit_b, &first), INT64_C(9007199254741010));
         kit_do("DEL redisson_lock_token:{x}"); /* the time is above what it was before that, and above 0 */
         released(kit_b, SNIB_KIND_FENCED, &first);
         token = told(kit_a, &second);
         assert_true(token > INT64_C(1700000000000000));
-        assert_int_equal(token, kit_number("GET redisson_lock_token:{x}"));
+        assert_int_equal(token + SNIB__TOKEN_BLOCK - 1, kit_number("GET redisson_lock_token:{x}"));
 }
 
 static void a_plain_holder_hands_a_fenced_waiter_its_token(void **state)
@@ -205,7 +208,7 @@ static void a_plain_holder_hands_a_fenced_waiter_its_token(void **state)
         (void)state;
         assert_int_equal(kit_number("EXISTS redisson_lock_token:{x}"), 0);
         released(kit_a, SNIB_KIND_LOCK, &holder);
-        assert_int_equal(told(kit_b, &first), kit_number("GET redisson_lock_token:{x}"));
+        assert_int_equal(told(kit_b, &first) + SNIB__TOKEN_BLOCK - 1, kit_number("GET redisson_lock_token:{x}"));
 }
 
 static void whoever_takes_a_free_lock_stands_no_more(void **state)
@@ -282,7 +285,7 @@ static void others_get_their_share(void **state)
         snprintf(channel, sizeof(channel), "snib_granted:%s", kit_b->uuid);
         n = pump_wait(kit_b, SNIB__NOTE_NEXT);
         assert_string_equal(n.note.id.text, first.text);
-        snprintf(text, sizeof(text), "%s 0 %u x", first.text, n.note.tag.attempt);
+        snprintf(text, sizeof(text), "%s 0 0 %u x", first.text, n.note.tag.attempt);
         kit_heard(channel, text);
         kit_heard(CHANNEL, "00");
         assert_int_equal(kit_number("EXISTS x"), 0);

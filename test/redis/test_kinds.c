@@ -1024,10 +1024,10 @@ static void F55_the_rights_that_are_named_are_enough(void **state)
             "+del +pexpire +pttl +time +publish";
         static const char *const more[] = {
             [SNIB_KIND_LOCK] = "",
-            [SNIB_KIND_FENCED] = "+get +set +incr",
+            [SNIB_KIND_FENCED] = "+get +set +incrby",
             [SNIB_KIND_FAIR] = "+exists +lrange +lindex +lrem +rpush +zadd +zincrby +zrem +zscore +zrangebyscore",
             [SNIB_KIND_SPIN] = "",
-            [SNIB_KIND_ELECTION] = "+get +set +incr",
+            [SNIB_KIND_ELECTION] = "+get +set +incrby",
             [SNIB_KIND_READ] = "+exists +set",
             [SNIB_KIND_WRITE] = "+exists +set"};
         char url[128];

@@ -109,11 +109,11 @@ static void take_begin(struct taker *t, struct obj *obj)
         assert_int_equal(pthread_create(&t->thread, NULL, take_run, t), 0);
 }
 
-static int64_t waiters(struct stage *s)
+static int64_t waiters(snib_client *seen_by)
 {
         struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
 
-        assert_true(snib_describe(s->other, "x", 0, &info, NULL) >= 0);
+        assert_true(snib_describe(seen_by, "x", 0, &info, NULL) >= 0);
         return info.waiters;
 }
 
@@ -133,7 +133,7 @@ static void a_waiting_thread_is_let_in_or_cancelled(void **state)
 
                         take_begin(&t, s.mine);
                         if (is_counted(noun))
-                                assert_true(eventually(waiters(&s) == 1, 20000));
+                                assert_true(eventually(waiters(s.other) == 1, 20000));
                         if (cancel)
                                 assert_true(eventually(obj_cancel(s.mine) == 1, 20000));
                         else
@@ -159,14 +159,14 @@ static void F113_close_ends_threads_and_callbacks_that_wait(void **state)
                 assert_int_equal(obj_take_async(async, SNIB_FOREVER, NULL), 0);
                 if (is_counted(noun)) {
                         take_begin(&t, s.mine);
-                        assert_true(eventually(waiters(&s) == 2, 20000));
+                        assert_true(eventually(waiters(s.c) == 2, 20000));
                 }
                 snib_close(s.c);
                 s.c = NULL;
                 if (is_counted(noun)) {
                         (void)pthread_join(t.thread, NULL);
                         assert_int_equal(t.result, SNIB_ECLOSED);
-                        assert_int_equal(waiters(&s), 0);
+                        assert_int_equal(waiters(s.other), 0);
                 }
                 assert_int_equal(atomic_load(&async->answers), 1);
                 assert_int_equal(async->result, SNIB_ECLOSED);

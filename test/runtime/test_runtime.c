@@ -632,7 +632,8 @@ static void F113_close_during_a_wait(void **state)
 
                 assert_int_equal(pthread_create(&t[0], NULL, wait_for_lock, &w[0]), 0);
                 assert_int_equal(pthread_create(&t[1], NULL, wait_for_lock, &w[1]), 0);
-                assert_true(eventually(waiters_of(lh) == 2, 10000));
+                assert_true(eventually(waiters_of(l) == 2, 10000));
+                assert_int_equal(waiters_of(lh), 1); /* one of them asks for both */
                 snib_close(c);
                 for (int i = 0; i < 2; i++) {
                         (void)pthread_join(t[i], NULL);

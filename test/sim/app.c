@@ -23,6 +23,8 @@ struct snib__name sim_name_of(struct sim *w, int name)
 
 void sim_act_in(struct sim *w, struct sim_owner *o, snib__ns mean)
 {
+        if (w->options.subject[o->name] == SIM_PLAIN && sim_chance(w, w->options.burst_share))
+                mean = snib__min(mean, SNIB__MS / 4);
         if (!w->options.scripted || w->quiet)
                 sim_at(w, &o->act, w->now + sim_between(w, 0, 2 * mean));
 }

@@ -330,17 +330,27 @@ void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__ef
 }
 
 /* What was asked after the excuse began is answered by the server as it is now: there is no excuse any more. */
-void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r)
+void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r, snib__ns now)
 {
         struct sim_log *log = h->log;
 
         if (h->hold.outstanding && attempt == h->hold.attempt && log->sent_at > log->stale_at &&
             (r->status == SNIB__GRANTED || r->status == SNIB__RENEWED))
                 log->stale = false;
+        if (h->hold.outstanding && attempt == h->hold.attempt && r->status == SNIB__GRANTED)
+                log->heard_at = now;
 }
 
-static void check_released(struct sim *w, const struct snib__call *call, const struct sim_log *log)
+static void check_released(struct sim *w, const struct snib__call *call, const struct sim_hold *h)
 {
+        const struct sim_log *log = h->log;
+
+        if (h->handed_on) {
+                if (call->result != 1)
+                        sim_fail(w, SIM_UNSAFE, "S11", "a hold is handed on, and the one who gave it back is told %d",
+                                 call->result);
+                return;
+        }
         if (call->result == 1 && !log->ended)
                 sim_fail(w, SIM_UNSAFE, "S11", "the release of #%d is confirmed but did not happen", log->number);
         if (call->result == SNIB_ELOST && log->told == 0 && log->ended_by_release)
@@ -353,7 +363,7 @@ void sim_check_answer(struct sim *w, struct sim_client *c, const struct snib__ca
         if (call->result == SNIB_EPROTOCOL || call->result == SNIB_ECORRUPT)
                 sim_fail(w, SIM_UNSAFE, "R3", "client %d: %s", c->index, call->fault.text);
         if (call->kind == SNIB__CALL_RELEASE)
-                check_released(w, call, h->log);
+                check_released(w, call, h);
         if (call->kind != SNIB__CALL_ACQUIRE || call->result != 1)
                 return;
         if (h->log->account)
@@ -382,8 +392,9 @@ static void write_to_resource(struct sim *w, struct sim_hold *h)
                 return;
         if ((excused && w->data_lost && w->stepped_back) || (w->stepped_back && clock_token(w, h->log->kind)))
                 return;
-        if (token == seen->written_token && seen->written_by != h->log->number)
-                sim_fail(w, SIM_UNSAFE, one(h->log, "S1"), "#%d and #%d share token %lld", seen->written_by,
+        if (token == seen->written_token &&
+            (seen->written_by != h->log->number || seen->written_cookie != h->hold.cookie))
+                sim_fail(w, SIM_UNSAFE, one(h->log, "S1"), "two holds, #%d and #%d, share token %lld", seen->written_by,
                          h->log->number, (long long)token);
         if (token < seen->written_token && !excused)
                 sim_fail(w, SIM_UNSAFE, one(h->log, "S1"), "#%d writes with token %lld after #%d wrote with %lld",
@@ -391,6 +402,7 @@ static void write_to_resource(struct sim *w, struct sim_hold *h)
         if (token > seen->written_token) {
                 seen->written_token = token;
                 seen->written_by = h->log->number;
+                seen->written_cookie = h->hold.cookie;
         }
 }
 

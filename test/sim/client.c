@@ -53,6 +53,10 @@ static void watch(struct sim *w, struct sim_client *c, const struct snib__effect
         int name = snib__container(e->hold, struct sim_hold, hold)->name;
 
         c->watches[name] += by;
+        if (by > 0)
+                snib__container(e->hold, struct sim_hold, hold)->watch_sent = true;
+        else if (c->watches[name] == 0)
+                c->watching_at[name] = SNIB__NEVER;
         sim_trace(w, c->index, by > 0 ? "watch" : "unwatch", name, "%s: %d", w->names[name], c->watches[name]);
         if (c->watches[name] < 0)
                 sim_fail(w, SIM_UNSAFE, "R1", "client %d unwatches %s more often than it watches", c->index,
@@ -116,6 +120,7 @@ void sim_client_pump(struct sim *w, struct sim_client *c)
         struct snib__effect e;
         const char *broken;
 
+        sim_cohort_follow(w, c);
         while (snib__core_next(&c->core, &e))
                 effect(w, c, &e);
         broken = snib__core_check(&c->core, sim_local(w, c));
@@ -144,7 +149,7 @@ static void deliver_reply(struct sim *w, struct sim_client *c, const struct snib
         if (what == SIM_HOLD) {
                 struct sim_hold *h = n->tag.object;
 
-                sim_check_heard(h, n->tag.attempt, &n->reply);
+                sim_check_heard(h, n->tag.attempt, &n->reply, now);
                 heard = snib__core_reply_hold(&c->core, &h->hold, n->tag.cookie, n->tag.attempt, &n->reply, now);
         } else {
                 struct sim_ask *a = n->tag.object;
@@ -170,11 +175,15 @@ void sim_client_deaf(struct sim_client *c)
 {
         for (int i = 0; i < SIM_HOLDS; i++)
                 c->holds[i].watching_at = SNIB__NEVER;
+        for (int i = 0; i < SIM_NAMES; i++)
+                c->watching_at[i] = SNIB__NEVER;
 }
 
 /* The watch of this waiter, or of all of the name, is in effect. */
 static void watching(struct sim *w, struct sim_client *c, int name, const struct snib__id *id)
 {
+        if (c->watching_at[name] == SNIB__NEVER)
+                c->watching_at[name] = w->now;
         for (int i = 0; i < SIM_HOLDS; i++) {
                 struct sim_hold *h = &c->holds[i];
 
@@ -187,14 +196,18 @@ static void watching(struct sim *w, struct sim_client *c, int name, const struct
 /* What it believes now was granted after what it asked last. */
 static void granted(struct sim_client *c, const struct snib__note *n, snib__ns now)
 {
-        snib__core_granted(&c->core, n->name, &n->id, n->tag.attempt, n->reply.token, now);
-        for (int i = 0; i < SIM_HOLDS; i++) {
-                struct sim_hold *h = &c->holds[i];
+        struct sim_hold *h = NULL;
 
-                if (h->used && h->hold.state == SNIB__HELD && snib__id_equal(&h->hold.id, &n->id) &&
-                    h->log->sent_at > h->log->stale_at)
-                        h->log->stale = false;
-        }
+        for (int i = 0; i < SIM_HOLDS && !h; i++)
+                if (c->holds[i].used && c->holds[i].hold.state != SNIB__HELD &&
+                    snib__id_equal(&c->holds[i].hold.id, &n->id))
+                        h = &c->holds[i];
+        snib__core_granted(&c->core, n->name, &n->id, n->tag.attempt, n->reply.token, now);
+        if (!h || h->hold.state != SNIB__HELD)
+                return;
+        h->log->heard_at = now;
+        if (h->log->sent_at > h->log->stale_at)
+                h->log->stale = false;
 }
 
 static void deliver(struct sim *w, struct sim_client *c, const struct snib__note *n, snib__ns now)
@@ -367,6 +380,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         c->ppm = sim_between(w, -w->options.ppm, w->options.ppm);
         sim_fleet_clock(w, c);
         c->linked_at = SNIB__NEVER;
+        sim_client_deaf(c);
         c->running_at = w->now;
         c->poked = SNIB__NEVER;
         draw_uuid(w, c->uuid);

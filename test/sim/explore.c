@@ -412,9 +412,9 @@ static void mix_thread(const struct thread *t)
 
         mix((uint64_t)t->stage << 32 | (uint64_t)h->state << 24 | (uint64_t)h->verb << 16 | h->attempt);
         mix((uint64_t)(h->outstanding | h->watched << 1 | h->queued << 2 | h->again << 3 | h->woken << 4 |
-                       h->in_doubt << 5 | h->release_in_doubt << 6 | h->watch_asked << 7) |
+                       h->in_doubt << 5 | h->release_in_doubt << 6 | h->watch_asked << 7 | h->silent << 8) |
             (uint64_t)h->failures << 16 | (uint64_t)h->depth << 24 | h->cookie << 32);
-        mix((uint64_t)h->token);
+        mix((uint64_t)h->token << 8 | h->passed);
         mix((uint64_t)h->wake_at);
         mix((uint64_t)h->sent_at);
         mix((uint64_t)h->deadline);

@@ -23,6 +23,7 @@ struct sim_part {
         uint32_t incarnation; /* of the client */
         struct sim_owner *owner;
         struct sim_log *log; /* of the latest acquire */
+        int passed;          /* how often that was handed on before it got it */
         /* the answer that the machine has not heard of */
         bool ended;
         int result;

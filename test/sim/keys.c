@@ -131,8 +131,9 @@ static bool anybody_hears(struct fakeredis *redis, const struct bytes *id)
 static void look_at_waiters(struct sim *w, struct fakeredis *redis, int name, struct sim_truth *t)
 {
         struct bytes text;
-        struct key *queue = key(redis, &text, "snib_queue:{%s}", w->names[name]);
-        struct key *alive = key(redis, &text, "snib_queue_until:{%s}", w->names[name]);
+        bool braces = !strchr(w->names[name], '{');
+        struct key *queue = key(redis, &text, braces ? "snib_queue:{%s}" : "snib_queue:%s", w->names[name]);
+        struct key *alive = key(redis, &text, braces ? "snib_queue_until:{%s}" : "snib_queue_until:%s", w->names[name]);
 
         if ((queue && queue->expires_ms < 0) || (alive && alive->expires_ms < 0))
                 sim_fail(w, SIM_UNSAFE, "model", "%s: the queue has no time to live", w->names[name]);

@@ -89,6 +89,13 @@ static const struct {
     {"semaphore_not_undone", "S8", SIM_SEMAPHORE, -1},
     {"observer_waits_its_turn", "S12 L1", SIM_ELECTION, -1},
     {"doubt_told_as_failure", "S8 S9 S11", SIM_SEMAPHORE, -1},
+    {"cohort_token_not_new", "S1", SIM_PLAIN, -1},
+    {"cohort_unbounded", "L6", SIM_PLAIN, -1},
+    {"cohort_after_loss", "S2 L6", SIM_PLAIN, -1},
+    {"cohort_identity_forgotten", "S4", SIM_PLAIN, SIM_QUEUE},
+    {"cohort_silence", "L1 L2 L5", SIM_PLAIN, -1},
+    {"cohort_lease_begun_anew", "S2", SIM_PLAIN, -1},
+    {"cohort_tokens_not_reserved", "S1", SIM_PLAIN, -1},
     /* the scripts */
     {"direct_grant_of_another_question", "S2", SIM_PLAIN, SIM_BYTES},
     {"direct_grant_too_late", "S2", SIM_PLAIN, SIM_BYTES},

@@ -85,6 +85,7 @@ static void draw_application(struct sim_options *o, struct snib__prng *p)
         o->admin_share = share(p, 300);
         o->delete_share = share(p, 200);
         o->limit = 1 + (int)below(p, 6);
+        o->burst_share = coin(p) ? 0 : 500 + (int)below(p, 490);
 }
 
 void sim_options_draw(struct sim_options *ret, uint64_t seed)
@@ -182,8 +183,8 @@ void sim_options_print(const struct sim_options *o)
         printf("\n  per mille: tail=%d split=%d loss=%d hostile=%d note_loss=%d note_dup=%d", o->tail_share,
                o->split_share, o->loss_share, o->hostile_share, o->note_loss_share, o->note_dup_share);
         printf(" max_hold=%d fixed=%d try=%d timed=%d not_reentrant=%d cancel=%d reenter=%d renew=%d query=%d force=%d "
-               "not_fenced=%d share_owner=%d read=%d observe=%d admin=%d delete=%d\n",
+               "not_fenced=%d share_owner=%d read=%d observe=%d admin=%d delete=%d burst=%d\n",
                o->max_hold_share, o->fixed_share, o->try_share, o->timed_share, o->once_only_share, o->cancel_share,
                o->reenter_share, o->renew_share, o->query_share, o->force_share, o->plain_share, o->share_owner,
-               o->read_share, o->observe_share, o->admin_share, o->delete_share);
+               o->read_share, o->observe_share, o->admin_share, o->delete_share, o->burst_share);
 }

@@ -39,15 +39,14 @@ static const struct {
      "if count > 0 then\nredis.call('HSET', KEYS[1], ARGV[1], count)\nreturn {1}\nend\n"
      "removed = redis.pcall('HDEL', KEYS[1], ARGV[1])"},
     {SNIB__BUG_notification_dropped, SNIB__SCRIPT_RELEASE, "redis.pcall('PUBLISH', channel, free)", ""},
-    {SNIB__BUG_token_not_raised, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('INCR', KEYS[2])",
+    {SNIB__BUG_token_not_raised, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('INCRBY', KEYS[2], ARGV[4])",
      "tonumber(redis.call('GET', KEYS[2]) or redis.call('INCR', KEYS[2]))\nif last > 1 then\n"
      "redis.call('HSET', KEYS[1], ARGV[1], '1')\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
      "return {1, redis.call('GET', KEYS[2])}\nend"},
     {SNIB__BUG_direct_grant_to_the_dead, SNIB__SCRIPT_RELEASE, "tonumber(ends) > now", "true"},
     {SNIB__BUG_direct_grant_unheard, SNIB__SCRIPT_RELEASE, "listeners[6] > 0", "true"},
     {SNIB__BUG_direct_grant_token_old, SNIB__SCRIPT_RELEASE,
-     "local last = tokens ~= '0' and redis.pcall('INCR', counter)",
-     "local last = false\nif tokens ~= '0' then\nreturn redis.call('GET', counter) or token\nend"},
+     "redis.pcall('INCRBY', counter, tokens), time[1] * 1000000 + time[2] + tokens - 1", "0, 0"},
     {SNIB__BUG_direct_grant_queue_not_left, SNIB__SCRIPT_RELEASE, "redis.pcall('ZREM', alive, ARGV[1]) == 1", "false"},
     {SNIB__BUG_direct_grant_holder_stays_queued, SNIB__SCRIPT_ACQUIRE, "redis.pcall('ZREM', alive, ARGV[1]) == 1",
      "false"},
@@ -83,7 +82,9 @@ static const struct {
     {SNIB__BUG_latch_count_forgotten, SNIB__SCRIPT_LATCH_ADD, "redis.pcall('SET', KEYS[2], left, 'PX', ARGV[3])", "{}"},
     {SNIB__BUG_latch_delete_wakes_nobody, SNIB__SCRIPT_LATCH_DELETE, "redis.pcall('PUBLISH', ARGV[1], '0')", ""},
     {SNIB__BUG_latch_below_zero, SNIB__SCRIPT_LATCH_ADD, "left > 0 and", "true and"},
-    {SNIB__BUG_election_begin_untold, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('PUBLISH', ARGV[4], '2')", ""},
+    {SNIB__BUG_election_begin_untold, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('PUBLISH', ARGV[5], '2')", ""},
+    {SNIB__BUG_cohort_tokens_not_reserved, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('INCRBY', KEYS[2], ARGV[4])",
+     "redis.pcall('INCR', KEYS[2])"},
     {SNIB__BUG_register_write_forgotten, SNIB__SCRIPT_REGISTER_WRITE,
      "redis.pcall('SET', KEYS[2], text, 'PX', ARGV[4])", "{}"},
     {SNIB__BUG_register_write_unconditional, SNIB__SCRIPT_REGISTER_WRITE, "ARGV[1] ~= '-1'", "false"},

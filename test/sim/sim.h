@@ -95,6 +95,7 @@ struct sim_options {
         int max_hold_share, fixed_share, try_share, timed_share, once_only_share;
         int cancel_share, reenter_share, renew_share, query_share, force_share, plain_share;
         int read_share, observe_share, admin_share, delete_share;
+        int burst_share; /* of plain locks: pauses and holds that are over at once */
         snib__ns cuts, half_opens, pauses, crashes, closes, restarts, losses, steps;
         snib__ns pause_max;
         int split_share; /* pieces of a byte stream that are cut small */
@@ -133,6 +134,8 @@ struct sim_log {
         bool ended;                 /* and took the last one away */
         bool ended_by_release;
         int told;          /* LOST effects */
+        int passed;        /* times the client handed it from one thread to the next */
+        snib__ns heard_at; /* when it last heard that it holds, by its clock */
         snib__ns freed_at; /* the client's core forgot it; 0: not yet */
         int64_t token;     /* last one the server gave it */
         char permit[SIM_PERMITS][33];
@@ -158,6 +161,8 @@ struct sim_hold {
         snib__ns watching_at; /* since when its watch is in effect; SNIB__NEVER: it is not */
         snib__ns open_since;  /* since when the server would let it in; SNIB__NEVER: it would not */
         bool open_unsaid;     /* and tells nobody, because it is so by time */
+        bool watch_sent;      /* its watch is its own, not one that it took over */
+        bool handed_on;       /* its hold is another thread's now */
         struct sim_log *log;
         char owner_key[16];
         struct snib__hold hold;
@@ -211,8 +216,9 @@ struct sim_client {
         struct sim_owner owners[SIM_OWNERS_ALL];
         struct sim_hold holds[SIM_HOLDS];
         int watches[SIM_NAMES];
-        int forces;          /* requests sent that end the holds of others, by earlier incarnations too */
-        int resets, deletes; /* the same of those that set a number whatever it was, and that delete */
+        snib__ns watching_at[SIM_NAMES]; /* since when one of its watches is in effect */
+        int forces;                      /* requests sent that end the holds of others, by earlier incarnations too */
+        int resets, deletes;             /* the same of those that set a number whatever it was, and that delete */
         /* since when, in world time; SNIB__NEVER: not */
         snib__ns linked_at, running_at;
 };
@@ -257,6 +263,7 @@ struct sim_seen {
         /* the guarded resource */
         int64_t written_token;
         int written_by;
+        uint64_t written_cookie; /* of the record, which several may have in turn */
         /* the number: what it was when it was made, and what has been done to it since, at least and at most */
         bool exists;
         snib__ns exists_until;
@@ -395,6 +402,10 @@ snib__ns sim_local(const struct sim *w, const struct sim_client *c);
 /* The first instant of world time at which the client's clock shows `local`. */
 snib__ns sim_world_time(const struct sim_client *c, snib__ns local);
 
+/* cohort.c */
+/* After every call of the core: what is known of an id follows it to the record that has it now. */
+void sim_cohort_follow(struct sim *w, struct sim_client *c);
+
 /* app.c */
 void sim_app_start(struct sim *w, struct sim_client *c);
 void sim_app_stop(struct sim *w, struct sim_client *c);
@@ -437,7 +448,7 @@ void sim_check_clock(struct sim *w);
 void sim_check_tokens(struct sim *w);
 void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__effect *e);
 /* The client is about to be told. */
-void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r);
+void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r, snib__ns now);
 void sim_check_answer(struct sim *w, struct sim_client *c, const struct snib__call *call, const struct sim_hold *h);
 /* The client's core has done with it. */
 void sim_check_forgotten(struct sim *w, struct sim_hold *h);

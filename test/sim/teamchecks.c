@@ -176,8 +176,10 @@ static void check_released(struct sim_team *t)
         for (size_t i = 0; i < t->machine.count; i++) {
                 const struct sim_log *log = t->part[i].log;
 
-                /* What was lost by time runs out by time at the server too, a moment later. */
-                taken += log && log->installed && !log->ended && !log->stale && !log->told && is_there(&t->part[i]);
+                /* What was lost by time runs out by time at the server too, a moment later; what was handed on within
+                 * its client is another's. */
+                taken += log && log->installed && !log->ended && !log->stale && !log->told && is_there(&t->part[i]) &&
+                         log->passed == t->part[i].passed;
         }
         if (t->machine.result == 1 && taken > t->machine.count - t->machine.needed)
                 sim_fail(sim_ground(t->fleet), SIM_UNSAFE, "M6",

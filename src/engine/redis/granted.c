@@ -2,9 +2,9 @@
 
 /*
  * What the server tells this client alone, on its own channel: that one of its waiters was made holder, or is next; see
- * hand_over.lua. Each message becomes a note of its own. Bytes are the server's: what is not of the form "ID TOKEN
- * NUMBER NAME", or about the id of another client, is dropped, and so is what comes faster than it is taken: the waiter
- * finds out with its next question. A note's memory lives until the next process().
+ * hand_over.lua. Each message becomes a note of its own. Bytes are the server's: what is not of the form "ID
+ * LAST-TOKEN TOKENS NUMBER NAME", or about the id of another client, is dropped, and so is what comes faster than it is
+ * taken: the waiter finds out with its next question. A note's memory lives until the next process().
  */
 
 #include "base/alloc.h"
@@ -45,14 +45,16 @@ static bool parse(const struct redis *r, const char *text, size_t length, struct
 {
         const char *end = text + length, *blank = memchr(text, ' ', length);
         size_t id = blank ? (size_t)(blank - text) : 0;
-        int64_t asked;
+        int64_t tokens, asked;
 
         if (id <= 36 || id >= SNIB__ID_MAX || memcmp(text, r->uuid, 36) != 0)
                 return false;
         memcpy(ret->id.text, text, id);
         text = blank + 1;
-        if (!number(&text, end, INT64_MAX, &ret->token) || !number(&text, end, UINT32_MAX, &asked))
+        if (!number(&text, end, INT64_MAX, &ret->token) || !number(&text, end, SNIB__TOKEN_BLOCK, &tokens) ||
+            !number(&text, end, UINT32_MAX, &asked) || ret->token < tokens)
                 return false;
+        ret->token -= tokens ? tokens - 1 : 0; /* the first of them, as in all answers */
         ret->number = (uint32_t)asked;
         ret->length = (size_t)(end - text);
         memcpy(ret->name, text, ret->length);

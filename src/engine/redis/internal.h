@@ -61,6 +61,8 @@ enum put {
         PUT_ID,
         PUT_LEASE,
         PUT_TOKEN,
+        PUT_LAST_TOKEN, /* of the tokens that a hold has; with PUT_TOKENS, how many */
+        PUT_TOKENS,
         PUT_ENQUEUE,      /* 1 or 0 */
         PUT_NUMBER,       /* of this question of a waiter's; not above 0: it is not to stand in the queue */
         PUT_WAITER_LEASE, /* how long a waiter that says nothing is believed to live */

@@ -69,8 +69,9 @@ static bool acquired(struct redis *r, struct request *q, const struct snib__resp
                 if (count != 3 || (v[1].integer != 1 && v[1].integer != 2) || !snib__decode_token(r, &v[2], &p->token))
                         return false;
                 /* A plain lock's token is the instant of its acquire: a confirmation knows it only from the client. */
-                if (v[1].integer == 2 && q->op.kind != SNIB_KIND_FENCED && q->op.kind != SNIB_KIND_ELECTION &&
-                    q->op.token > 0)
+                if (q->op.kind == SNIB_KIND_FENCED || q->op.kind == SNIB_KIND_ELECTION)
+                        p->token -= snib__kind_tokens(q->op.kind) - 1;
+                else if (v[1].integer == 2 && q->op.token > 0)
                         p->token = q->op.token;
                 p->status = SNIB__GRANTED;
         }
@@ -258,7 +259,7 @@ const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
         HANDED_ON, RENEWED, QUERIED, OBSERVED},
     [SNIB_KIND_FENCED] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED, 2,
-                           {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN, WAITING}, acquired},
+                           {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_LAST_TOKEN, PUT_TOKENS, WAITING}, acquired},
         HANDED_ON, RENEWED, QUERIED, OBSERVED},
     [SNIB_KIND_FAIR] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS, PUT_LEASE, PUT_TOKEN, PUT_ENQUEUE, PUT_WAITER_LEASE}, acquired},
@@ -274,7 +275,8 @@ const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
     /* A fenced lock whose beginning is told, too, to those who observe. */
     [SNIB_KIND_ELECTION] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE_FENCED, 2,
-                           {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_TOKEN, NAME_LOCK_CHANNEL}, acquired},
+                           {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_LAST_TOKEN, PUT_TOKENS, NAME_LOCK_CHANNEL},
+                           acquired},
         RENEWED, ENDED, QUERIED, OBSERVED},
 #define BOTH_SIDES \
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS, PUT_LEASE, PUT_TOKEN, PUT_UNDER}, acquired}, \

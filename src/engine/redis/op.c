@@ -146,6 +146,12 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
         case PUT_TOKEN:
                 put_number(c, op->token);
                 break;
+        case PUT_LAST_TOKEN:
+                put_number(c, op->token > 0 ? op->token + snib__kind_tokens(op->kind) - 1 : 0);
+                break;
+        case PUT_TOKENS:
+                put_number(c, snib__kind_tokens(op->kind));
+                break;
         case PUT_N:
                 put_number(c, op->n);
                 break;

@@ -1,10 +1,12 @@
--- As acquire.lua, with the token counter at the server. A new hold's token is max(counter + 1, now in us): a lost counter
--- cannot bring an old token back. The counter is counted by INCR and handed on as text: Lua's numbers end at 2^53.
--- KEYS[1] the lock, KEYS[2] its token counter; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the token this hold has as far as the
--- client knows, else 0. With a queue (see wait.lua): ARGV[4] to ARGV[7]; without: ARGV[4] channel on which a new hold is told.
--- {1, token}: taken; {2, token}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; with a queue
--- {0, left, holder, place, waiters}: busy; {-1, fields, has a field "mode"}: no lock of this kind.
-local queue, alive, number, waiter_lease, tokens = ARGV[5] and ARGV[4], ARGV[5], ARGV[6], ARGV[7], '1'
+-- As acquire.lua, with the token counter at the server. A hold has so many tokens; a new one's first is max(counter + 1, now in us):
+-- a lost counter cannot bring an old token back. The counter is their last. It is counted by INCRBY and handed on as text: Lua's
+-- numbers end at 2^53.
+-- KEYS[1] the lock, KEYS[2] its token counter; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the last token this hold has as far as
+-- the client knows, else 0, ARGV[4] how many tokens a hold has. With a queue (see wait.lua): ARGV[5] to ARGV[8]; without:
+-- ARGV[5] channel on which a new hold is told.
+-- {1, last token}: taken; {2, last token}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; with a
+-- queue {0, left, holder, place, waiters}: busy; {-1, fields, has a field "mode"}: no lock of this kind.
+local queue, alive, number, waiter_lease, tokens = ARGV[6] and ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[4]
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
@@ -24,17 +26,16 @@ if status == 2 and not token and ARGV[3] ~= '0' then
   token = ARGV[3]
 end
 if not token then
-  local last = redis.pcall('INCR', KEYS[2])
+  local last = redis.pcall('INCRBY', KEYS[2], ARGV[4])
   if type(last) == 'table' then
     return last
   end
   local now = redis.call('TIME')
-  token = now[1] .. string.format('%06d', now[2])
-  if last < tonumber(token) then
-    redis.call('SET', KEYS[2], token)
-  else
-    token = redis.call('GET', KEYS[2])
+  local least = now[1] * 1000000 + now[2] + ARGV[4] - 1
+  if last < least then
+    redis.call('SET', KEYS[2], string.format('%.0f', least))
   end
+  token = redis.call('GET', KEYS[2])
 end
 if status == 1 then
   local set = redis.pcall('HSET', KEYS[1], ARGV[1], '1')
@@ -51,6 +52,6 @@ if type(renewed) == 'table' then
 end
 -- include taken.lua
 if status == 1 and not queue then
-  redis.pcall('PUBLISH', ARGV[4], '2')
+  redis.pcall('PUBLISH', ARGV[5], '2')
 end
 return {status, token}

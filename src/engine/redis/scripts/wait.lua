@@ -1,7 +1,7 @@
 -- Part of the acquire scripts: the lock is somebody else's. Stands in the queue, or goes on standing there, and answers.
 -- `queue`: who waits, the longest first, as "id lease number tokens"; `alive`: until when each is believed to wait, ms by the server's clock;
 -- `number`: of this question of the waiter's, not above 0: it is not to stand there from now on; `waiter_lease`: how long one lives unheard in ms.
--- `tokens`: '1' if its hold is to have one of the counter's, else '0'. Whoever is not in `alive` waits no more. What is refused (a full server, no right, another type) leaves the waiter without a place.
+-- `tokens`: how many of the counter's its hold is to have, '0': the time is its token. Whoever is not in `alive` waits no more. What is refused (a full server, no right, another type) leaves the waiter without a place.
 local place, ids = 0, {}
 if tonumber(number) > 0 then
   local time = redis.call('TIME')
