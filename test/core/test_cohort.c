@@ -14,7 +14,7 @@ struct stand {
         struct rig r;
         struct snib__hold h[THREADS];
         struct snib__call call[THREADS], back[THREADS];
-        char key[THREADS][8];
+        char key[THREADS][16];
 };
 
 static void stand_init(struct stand *s, bool queues)
