@@ -197,7 +197,7 @@ void sim_check_order(struct sim *w, int name, const struct sim_seen *before, con
                 return;
         check_queue(w, name, before, after, false);
         for (int i = 0; i < after->seats; i++) {
-                bool sat = false;
+                bool sat = after->seat[i].log->ended; /* its time was over, until the clock went back */
 
                 for (int k = 0; k < before->seats; k++)
                         sat |= before->seat[k].log == after->seat[i].log;
