@@ -114,7 +114,7 @@ static const struct {
     {"rw_downgrade_wakes_nobody", "L1", SIM_RW, SIM_BYTES},
     {"rw_writer_beside_readers", "S10 model", SIM_RW, SIM_BYTES},
     {"rw_reader_beside_writer", "S10 S5", SIM_RW, SIM_BYTES},
-    {"renewals_without_owner_check", "S5 S2", SIM_PLAIN, SIM_BYTES},
+    {"renewals_without_owner_check", "S5 S2 S1", SIM_PLAIN, SIM_BYTES},
     {"semaphore_acquire_forgotten", "S8", SIM_SEMAPHORE, SIM_BYTES},
     {"semaphore_wakes_nobody", "L1", SIM_SEMAPHORE, SIM_BYTES},
     {"permits_expired_stay_out", "L2 L1 R3", SIM_PERMIT, SIM_BYTES},
