@@ -98,7 +98,7 @@ static struct sim_hold *free_hold(struct sim *w, struct sim_client *c)
 
         while (h < end && h->used)
                 h++;
-        if (h == end || w->log_count == SIM_LOGS)
+        if (h == end || w->log_count >= SIM_LOGS - SIM_LOGS_KEPT)
                 return NULL;
         memset(h, 0, sizeof(*h));
         h->object = SIM_HOLD;

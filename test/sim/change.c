@@ -209,6 +209,8 @@ static bool change_register(struct sim *w, struct sim_client *c, struct sim_owne
 
 bool sim_change_something(struct sim *w, struct sim_client *c, struct sim_owner *o)
 {
+        if (w->log_count >= SIM_LOGS - SIM_LOGS_KEPT)
+                return false;
         if (w->options.subject[o->name] == SIM_LATCH)
                 return change_latch(w, c, o);
         if (w->options.subject[o->name] == SIM_REGISTER)

@@ -32,6 +32,7 @@
 #define SIM_OWNERS_ALL (SIM_OWNERS + SIM_TEAMS * SIM_NAMES)
 #define SIM_HOLDS 24 /* of one client at a time, those still being released included */
 #define SIM_LOGS 8192
+#define SIM_LOGS_KEPT 256 /* of them, for giving back what was taken */
 #define SIM_WAITERS 128
 #define SIM_SEATS 128 /* on one name at a time */
 #define SIM_PERMITS 3 /* taken at once */
