@@ -20,6 +20,10 @@ CHILD = os.environ.get("SNIB_TEST_CHILD", "")
 LIMIT = 30  # seconds: longest any one process may take
 LIBC = ctypes.CDLL(None, use_errno=True)
 
+# What ignores a signal, as nohup and a shell's background do, has children that ignore it.
+for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, signal.SIG_DFL)
+
 
 def boot_ns():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
