@@ -232,12 +232,14 @@ static void F92_the_dead_are_skipped(void **state)
 {
         struct pump *p = pump_connect(redis_server_url(kit_server), 3);
         struct snib__id holder = granted(kit_a, SNIB_KIND_LOCK), silent = queued(kit_a, SNIB_KIND_LOCK, 1), first;
+        char uuid[sizeof(p->uuid)];
 
         (void)state;
+        memcpy(uuid, p->uuid, sizeof(uuid));
         watch(p);
         (void)queued(p, SNIB_KIND_LOCK, 2);
         pump_close(p); /* without a release, as if it were killed */
-        while (kit_number("PUBLISH snib_granted:%s nobody", p->uuid) > 1)
+        while (kit_number("PUBLISH snib_granted:%s nobody", uuid) > 1)
                 ; /* the server has not noticed yet; 1: the listener of this test */
         first = queued(kit_b, SNIB_KIND_LOCK, 3);
         kit_do("ZADD snib_queue_until:{x} %lld %s", kit_now_ms() - 1, silent.text);
