@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 
-from kit import SNIB, Beats, Redis, Tap, boot_ns, die_with_parent, environment, equal, finish, lines, run, start, until
+from kit import SNIB, Beats, Redis, Tap, boot_ns, die_with_parent, environment, equal, finish, lines, run, start, stop, until
 
 tap = Tap()
 MS = 1000000
@@ -65,7 +65,7 @@ def lost_after(url):
     beats = Beats(tap.directory)
     wrapper = start("run", "-u", url, "--lease", "8s", "--json", "after", "--", *beats.command(0, "exits_7", 400))
     beats.wait_first(0)
-    wrapper.send_signal(signal.SIGSTOP)
+    stop(url, wrapper)
     equal(run("force-release", "-u", url, "-y", "after").code, 0)
     until(lambda: boot_ns() - beats.last(0) > 150 * MS, "the end of the command")
     wrapper.send_signal(signal.SIGCONT)

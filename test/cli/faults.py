@@ -9,7 +9,7 @@ import termios
 import threading
 import time
 
-from kit import SNIB, Beats, Redis, Tap, boot_ns, die_with_parent, environment, equal, finish, run, start, until
+from kit import SNIB, Beats, Redis, Tap, boot_ns, die_with_parent, environment, equal, finish, run, start, stop, until
 
 tap = Tap()
 MS = 1000000
@@ -333,7 +333,7 @@ def F153_stopped_wrapper_learns_first(url):
                     show + " ".join(beats.command(0, "ignores_term", 60000)))
     mine = int(wrapper.stdout.readline())
     beats.wait_first(0)
-    wrapper.send_signal(signal.SIGSTOP)
+    stop(url, wrapper)
     next_holder = run("run", "-u", url, "-w", "20", "f153-stop", "--", "sh", "-c",
                       show + " ".join(beats.command(1, "exits_0", 1)))
     assert beats.last(0) < beats.first(1), "two at once"

@@ -5,7 +5,7 @@ that nothing of the command is alive when the next holder starts (invariant C1).
 import signal
 import time
 
-from kit import Beats, Tap, boot_ns, equal, finish, run, start, until
+from kit import Beats, Tap, boot_ns, equal, finish, run, start, stop, until
 
 LEASE_MS = 1000  # of a wrapper that is stopped or killed: what it ran is gone within it
 CALM = ["--lease", "20s"]  # of one whose lease is not what the case is about: a machine that stalls must not end it
@@ -46,9 +46,10 @@ def no_overlap(beats, other):
     assert last < first, f"alive {(last - first) / 1e6:.3f} ms after the next holder began"
 
 
-def stop_longer_than_lease(wrapper, beats, since):
+def stop_longer_than_lease(url, wrapper, beats):
     """Stopped: what it ran must be gone within the lease, without its help."""
-    wrapper.send_signal(signal.SIGSTOP)
+    stop(url, wrapper)
+    since = boot_ns()
     while boot_ns() < since + (LEASE_MS + 300) * 1000000:  # the passing of the lease is the event
         time.sleep(0.01)
     last = beats.last(0)
@@ -70,7 +71,7 @@ def running(url, behaviour, fate):
     if behaviour not in SHORT:
         other.stderr.readline()  # "waiting for ...": it is there, ready to take over at once
     if fate == "STOP":
-        stop_longer_than_lease(wrapper, beats, boot_ns())
+        stop_longer_than_lease(url, wrapper, beats)
         no_overlap(beats, other)
         wrapper.send_signal(signal.SIGCONT)
     elif fate != "normal":
@@ -89,7 +90,7 @@ def waiting(url, fate):
     wrapper = start("run", "-u", url, *lease(fate), name, "--", *beats.command(0, "exits_7", 50))
     wrapper.stderr.readline()  # "waiting for ...": it stands in the queue
     if fate == "STOP":
-        wrapper.send_signal(signal.SIGSTOP)
+        stop(url, wrapper)
         equal(finish(holder).code, 0, "the holder")
         no_overlap(beats, next_holder(url, name, beats))  # although it was its turn
         wrapper.send_signal(signal.SIGCONT)

@@ -235,7 +235,8 @@ static void hint(struct party *p)
         else if (p->watches > 0 && (l.kind == CHANGED || l.kind == CHANGED_ALL))
                 snib__core_changed(&p->core, name, l.kind == CHANGED_ALL, z.now);
         else if (p->watches > 0)
-                snib__core_watching(&p->core, name, &(struct snib__id){{0}}, z.now, z.now);
+                snib__core_watching(&p->core, name, &(struct snib__id){{0}}, z.now + 1,
+                                    z.now); /* after all that was asked */
         pump(p);
 }
 
