@@ -18,8 +18,9 @@
 /* An engine that is always "due at once" must not keep the lock for ever. */
 #define STEPS_MAX 1000
 /* Requests are kept while more threads than this have been woken and have not run yet: they are about to ask for more,
- * and run one after the other, so that nobody waits who could go on. */
-#define COMING_FEW 2
+ * and run one after the other, so that nobody waits who could go on. With fewer the server would be idle meanwhile:
+ * measured, 2 cost a third of the throughput of 8 to 32 threads, and none at all half of that of 128. */
+#define COMING_FEW 40
 /* After a vain look so many turns go without one, doubling up to the second figure while looks stay vain. */
 #define LOOK_SKIP_MIN 2
 #define LOOK_SKIP_MAX 1024
