@@ -227,7 +227,8 @@ static const struct {
 } pairs[BENCH_NOUNS] = {
     [BENCH_LOCK] = {{SNIB__SCRIPT_ACQUIRE, 4, {"1", "bare", TAKE_ID, LEASE_MS, "0"}}, {RELEASED}},
     [BENCH_FENCED] = {{SNIB__SCRIPT_ACQUIRE_FENCED, 4,
-                       {"2", "bare", "redisson_lock_token:{bare}", TAKE_ID, LEASE_MS, "0"}}, {RELEASED}},
+                       {"2", "bare", "redisson_lock_token:{bare}", TAKE_ID, LEASE_MS, "0", "16", "snib_queue:{bare}",
+                        "snib_queue_until:{bare}", "0", "5000"}}, {RELEASED}},
     [BENCH_FAIR] = {{SNIB__SCRIPT_FAIR, 4, {FAIR_KEYS, "1", TAKE_ID, LOCK_CHANNEL, LEASE_MS, "0", "0", LEASE_MS}},
                     {SNIB__SCRIPT_FAIR, 2, {FAIR_KEYS, "2", TAKE_ID, LOCK_CHANNEL}}},
     [BENCH_SPIN] = {{SNIB__SCRIPT_ACQUIRE, 4, {"1", "bare", TAKE_ID, LEASE_MS, "0"}},
