@@ -75,7 +75,9 @@ int64_t bench_now(void); /* ns */
 void bench_sleep_until(int64_t instant);
 double bench_cpu_us(const struct rusage *u); /* in the program and in the kernel */
 double bench_own_cpu_us(void);
-double bench_resident(void);                   /* bytes of this process */
+double bench_resident(void); /* bytes of this process */
+/* Measures in a process of its own, so that its memory is its own, and ends that without giving anything back. */
+void bench_apart(void (*measure)(const void *task, void *ret), const void *task, void *ret, size_t size);
 double bench_p50_us(int64_t *took, int count); /* of ns, which are sorted by it; NAN of none */
 
 /* report.c: what was measured as JSON, besides the tables; report.py reads it. Without an open file nothing is written.

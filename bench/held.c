@@ -14,8 +14,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -147,27 +145,24 @@ static void measure(struct redis_server *server, int count, struct outcome *ret)
         ret->client_mib = (bench_resident() - before) / 1048576;
 }
 
+struct task {
+        struct redis_server *server;
+        int count;
+};
+
+static void measure_task(const void *task, void *ret)
+{
+        const struct task *t = task;
+
+        measure(t->server, t->count, ret);
+}
+
 static struct outcome run(struct redis_server *server, int count)
 {
-        struct outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         struct outcome o;
-        int status;
 
-        if (shared == MAP_FAILED)
-                bench_die("mmap: %s", strerror(errno));
-        fflush(NULL);
-        pid_t pid = fork();
-        if (pid < 0)
-                bench_die("fork: %s", strerror(errno));
-        if (pid == 0) {
-                measure(server, count, shared);
-                _exit(0); /* its locks stay behind: the server is emptied */
-        }
-        if (waitpid(pid, &status, 0) != pid || status)
-                bench_die("%d held locks: the process failed", count);
-        o = *shared;
-        munmap(shared, sizeof(*shared));
-        tell_server(server, "FLUSHALL");
+        bench_apart(measure_task, &(struct task){server, count}, &o, sizeof(o));
+        tell_server(server, "FLUSHALL"); /* its locks stayed behind */
         return o;
 }
 

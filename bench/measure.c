@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,6 +109,28 @@ double bench_resident(void)
                 bench_die("/proc/self/statm cannot be read");
         fclose(f);
         return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+void bench_apart(void (*measure)(const void *task, void *ret), const void *task, void *ret, size_t size)
+{
+        void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        int status;
+        pid_t pid;
+
+        if (shared == MAP_FAILED)
+                bench_die("mmap: %s", strerror(errno));
+        fflush(NULL);
+        pid = fork();
+        if (pid < 0)
+                bench_die("fork: %s", strerror(errno));
+        if (pid == 0) {
+                measure(task, shared);
+                _exit(0);
+        }
+        if (waitpid(pid, &status, 0) != pid || status)
+                bench_die("the process that measured failed");
+        memcpy(ret, shared, size);
+        munmap(shared, size);
 }
 
 static int by_time(const void *a, const void *b)

@@ -8,12 +8,8 @@
 
 #include "base/prng.h"
 #include "bench.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define PAIRS_MAX (1 << 20)
 
@@ -71,26 +67,24 @@ static void measure(const char *url, int names, int64_t run_ms, struct outcome *
         ret->p50_us = p50_of_pairs(locks, names, run_ms);
 }
 
+struct task {
+        const char *url;
+        int names;
+        int64_t run_ms;
+};
+
+static void measure_task(const void *task, void *ret)
+{
+        const struct task *t = task;
+
+        measure(t->url, t->names, t->run_ms, ret);
+}
+
 static struct outcome run(const char *url, int names, int64_t run_ms)
 {
-        struct outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         struct outcome o;
-        int status;
 
-        if (shared == MAP_FAILED)
-                bench_die("mmap: %s", strerror(errno));
-        fflush(NULL);
-        pid_t pid = fork();
-        if (pid < 0)
-                bench_die("fork: %s", strerror(errno));
-        if (pid == 0) {
-                measure(url, names, run_ms, shared);
-                _exit(0); /* what it holds in memory goes with it */
-        }
-        if (waitpid(pid, &status, 0) != pid || status)
-                bench_die("%d names on %s: the process failed", names, url);
-        o = *shared;
-        munmap(shared, sizeof(*shared));
+        bench_apart(measure_task, &(struct task){url, names, run_ms}, &o, sizeof(o));
         return o;
 }
 
