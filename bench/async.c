@@ -19,7 +19,11 @@
 #define FLIGHTS_MAX 128
 #define SYSTEMS 3
 #define ID "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c5:1"
-#define CHANNEL "redisson_lock__channel:{bench:0}"
+#define WAITERS "snib_queue:{bench:0} snib_queue_until:{bench:0}"
+/* What snib sends for a lock. */
+#define TAKE_WORDS ID " 30000 0 " WAITERS " 0 5000"
+#define GIVE_WORDS \
+        ID " redisson_lock__channel:{bench:0} snib_listening:{bench:0} " WAITERS " redisson_lock_token:{bench:0}"
 /* So many requests for each ms of a run: it wants to know how many, not how long. */
 #define REQUESTS_PER_MS 200
 
@@ -173,8 +177,8 @@ static struct outcome run_flood(const struct bench_plan *plan, const char *url, 
 
         for (int connections = 1; connections <= 8 && connections <= count; connections *= 8) {
                 int pipeline = count / connections;
-                double takes = flood(plan, url, connections, pipeline, SNIB__SCRIPT_ACQUIRE, ID " 30000 0");
-                double gives = flood(plan, url, connections, pipeline, SNIB__SCRIPT_RELEASE, ID " " CHANNEL);
+                double takes = flood(plan, url, connections, pipeline, SNIB__SCRIPT_ACQUIRE, TAKE_WORDS);
+                double gives = flood(plan, url, connections, pipeline, SNIB__SCRIPT_RELEASE, GIVE_WORDS);
                 double rate = takes > 0 && gives > 0 ? 1 / (1 / takes + 1 / gives) : -1;
 
                 best.rate = rate > best.rate ? rate : best.rate;

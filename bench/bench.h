@@ -163,8 +163,8 @@ void bench_held(const struct bench_plan *plan, struct redis_server *server);
 struct redisContext;
 void *bench_redis_connect(const char *url); /* a redisContext; every script is loaded */
 void bench_redis_disconnect(void *context);
-bool bench_redis_ask(struct redisContext *c, int script, const char *key, const char *id, const char *last,
-                     const char *more);
+/* `arguments`: the number of keys, keys, others, NULL. */
+bool bench_redis_ask(struct redisContext *c, int script, const char *const *arguments);
 
 /* redis.c: pairs a second of one blocking socket that runs the two scripts of a lock of any kind, a write side, a
  * semaphore or permits. */

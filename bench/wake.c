@@ -98,7 +98,8 @@ static void bare_wait(void *mine)
 {
         struct bare *b = mine;
 
-        while (!bench_redis_ask(b->commands, SNIB__SCRIPT_ACQUIRE, NAME, b->id, LEASE_MS, "0"))
+        while (!bench_redis_ask(b->commands, SNIB__SCRIPT_ACQUIRE,
+                                (const char *[]){"1", NAME, b->id, LEASE_MS, "0", NULL}))
                 next_message(b);
 }
 
@@ -106,7 +107,7 @@ static void bare_release(void *mine)
 {
         struct bare *b = mine;
 
-        if (!bench_redis_ask(b->commands, SNIB__SCRIPT_RELEASE, NAME, b->id, CHANNEL, NULL))
+        if (!bench_redis_ask(b->commands, SNIB__SCRIPT_RELEASE, (const char *[]){"1", NAME, b->id, CHANNEL, NULL}))
                 bench_die("a bare release failed");
 }
 
