@@ -19,11 +19,9 @@
 #define FLIGHTS_MAX 128
 #define SYSTEMS 3
 #define ID "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c5:1"
-#define WAITERS "snib_queue:{bench:0} snib_queue_until:{bench:0}"
 /* What snib sends for a lock. */
-#define TAKE_WORDS ID " 30000 0 " WAITERS " 0 5000"
-#define GIVE_WORDS \
-        ID " redisson_lock__channel:{bench:0} snib_listening:{bench:0} " WAITERS " redisson_lock_token:{bench:0}"
+#define TAKE_WORDS ID " 30000 0 0"
+#define GIVE_WORDS ID " redisson_lock__channel:{bench:0} 1"
 /* So many requests for each ms of a run: it wants to know how many, not how long. */
 #define REQUESTS_PER_MS 200
 

@@ -23,29 +23,24 @@
 #define HOLD_ID "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c5:%d"
 #define LEASE_MS "30000"
 
-#define WAITER_LEASE_MS "5000"
-#define ARGUMENTS_MAX 10
+#define ARGUMENTS_MAX 8
 
 /* What follows the script in the two requests, up to a NULL: how many keys, keys, others. The same as snib's, so that
  * the server has the same to do. */
 struct words {
         char key[64], id[64];
-        char channel[96], listening[96], queue[96], until[96], token[96];
+        char channel[96];
         const char *take[ARGUMENTS_MAX], *give[ARGUMENTS_MAX];
 };
 
 static void make_words(struct words *w, int thread)
 {
-        const char *take[] = {"1", w->key, w->id, LEASE_MS, "0", w->queue, w->until, "0", WAITER_LEASE_MS, NULL};
-        const char *give[] = {"1", w->key, w->id, w->channel, w->listening, w->queue, w->until, w->token, NULL};
+        const char *take[] = {"1", w->key, w->id, LEASE_MS, "0", "0", NULL};
+        const char *give[] = {"1", w->key, w->id, w->channel, "1", NULL};
 
         snprintf(w->key, sizeof(w->key), "bench:%d", thread);
         snprintf(w->id, sizeof(w->id), HOLD_ID, thread);
         snprintf(w->channel, sizeof(w->channel), "redisson_lock__channel:{%s}", w->key);
-        snprintf(w->listening, sizeof(w->listening), "snib_listening:{%s}", w->key);
-        snprintf(w->queue, sizeof(w->queue), "snib_queue:{%s}", w->key);
-        snprintf(w->until, sizeof(w->until), "snib_queue_until:{%s}", w->key);
-        snprintf(w->token, sizeof(w->token), "redisson_lock_token:{%s}", w->key);
         memcpy(w->take, take, sizeof(take));
         memcpy(w->give, give, sizeof(give));
 }
@@ -220,13 +215,11 @@ const struct bench_contender bench_redis_bare_same_core = {
 #define WORDS_MAX 14
 
 #define LOCK_CHANNEL "redisson_lock__channel:{bare}"
-#define LOCK_TOKEN "redisson_lock_token:{bare}"
-#define WAITERS "snib_queue:{bare}", "snib_queue_until:{bare}"
 #define FAIR_KEYS "4", "bare", "redisson_lock_queue:{bare}", "redisson_lock_timeout:{bare}", "snib_waiting:{bare}"
-#define RELEASED                                                                                 \
-        SNIB__SCRIPT_RELEASE, 2,                                                                 \
-        {                                                                                        \
-                "1", "bare", TAKE_ID, LOCK_CHANNEL, "snib_listening:{bare}", WAITERS, LOCK_TOKEN \
+#define RELEASED                                        \
+        SNIB__SCRIPT_RELEASE, 2,                        \
+        {                                               \
+                "1", "bare", TAKE_ID, LOCK_CHANNEL, "1" \
         }
 
 /* A script, how many lines its answer has, and its words. */
@@ -239,11 +232,9 @@ struct step {
 static const struct {
         struct step take, give;
 } pairs[BENCH_NOUNS] = {
-    [BENCH_LOCK] = {{SNIB__SCRIPT_ACQUIRE, 4, {"1", "bare", TAKE_ID, LEASE_MS, "0", WAITERS, "0", WAITER_LEASE_MS}},
-                    {RELEASED}},
+    [BENCH_LOCK] = {{SNIB__SCRIPT_ACQUIRE, 4, {"1", "bare", TAKE_ID, LEASE_MS, "0", "0"}}, {RELEASED}},
     [BENCH_FENCED] = {{SNIB__SCRIPT_ACQUIRE_FENCED, 4,
-                       {"2", "bare", LOCK_TOKEN, TAKE_ID, LEASE_MS, "0", "16", WAITERS, "0", WAITER_LEASE_MS}},
-                      {RELEASED}},
+                       {"2", "bare", "redisson_lock_token:{bare}", TAKE_ID, LEASE_MS, "0", "16", "0"}}, {RELEASED}},
     [BENCH_FAIR] = {{SNIB__SCRIPT_FAIR, 4, {FAIR_KEYS, "1", TAKE_ID, LOCK_CHANNEL, LEASE_MS, "0", "0", LEASE_MS}},
                     {SNIB__SCRIPT_FAIR, 2, {FAIR_KEYS, "2", TAKE_ID, LOCK_CHANNEL}}},
     [BENCH_SPIN] = {{SNIB__SCRIPT_ACQUIRE, 4, {"1", "bare", TAKE_ID, LEASE_MS, "0"}},

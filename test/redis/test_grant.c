@@ -18,7 +18,16 @@
 #include "kit.h"
 
 #define CHANNEL "redisson_lock__channel:{x}"
-#define KEYS_OF_THE_QUEUE "EXISTS snib_queue:{x} snib_queue_until:{x}"
+#define KEYS_OF_THE_QUEUE "EXISTS snib_queue:{x} snib_share:{x}"
+/* The instant at the end of the first entry of the queue. Commands are split at blanks. */
+#define ENDS "EVAL return(string.match(redis.call('LINDEX',KEYS[1],0),'[0-9]+$')) 1 snib_queue:{x}"
+#define SET_ENDS                                                                                             \
+        "EVAL redis.call('LSET',KEYS[1],0,(string.gsub(redis.call('LINDEX',KEYS[1],0),'[0-9]+$',ARGV[1]))) " \
+        "1 snib_queue:{x} %lld"
+
+#define STANDS_TWICE "EVAL redis.call('RPUSH',KEYS[1],redis.call('LINDEX',KEYS[1],0)) 1 snib_queue:{x}"
+#define STANDS \
+        "EVAL redis.call('RPUSH',KEYS[1],table.concat({ARGV[1],30000,1,0,'9000000000000'},'\\32')) 1 snib_queue:{x} "
 
 /* ---- short hands */
 
@@ -28,6 +37,7 @@ static struct snib__op asked(struct pump *p, enum snib__verb verb, int kind, con
 
         op.kind = kind;
         op.enqueue = verb == SNIB__ACQUIRE;
+        op.settled = true;
         return op;
 }
 
@@ -120,9 +130,8 @@ static void waiters_stand_in_order_of_arrival(void **state)
         struct snib__reply r;
 
         (void)state;
-        kit_near(kit_number("ZSCORE snib_queue_until:{x} %s", first.text), kit_now_ms() + 5000, 1000);
+        kit_near(kit_number(ENDS), kit_now_ms() + 5000, 1000);
         kit_near(kit_number("PTTL snib_queue:{x}"), 60000, 1000);
-        kit_near(kit_number("PTTL snib_queue_until:{x}"), 60000, 1000);
         r = with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &first); /* again: no second place */
         assert_int_equal(r.position, 1);
         assert_int_equal(r.waiters, 2);
@@ -226,6 +235,37 @@ static void whoever_takes_a_free_lock_stands_no_more(void **state)
         (void)told(kit_b, &first);
 }
 
+/* A question of it whose answer was lost is executed after a later one. */
+static void whoever_stands_there_twice_is_served_once(void **state)
+{
+        struct snib__id holder = granted(kit_a, SNIB_KIND_LOCK), first = queued(kit_b, SNIB_KIND_LOCK, 1);
+        struct snib__op again = asked(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &first),
+                        release = asked(kit_b, SNIB__RELEASE, SNIB_KIND_LOCK, &first);
+
+        (void)state;
+        again.settled = release.settled = false;
+        assert_int_equal(pump_do(kit_b, &again).position, 1);
+        assert_int_equal(with(kit_b, SNIB__QUERY, SNIB_KIND_LOCK, NULL).waiters, 1);
+        kit_do(STANDS_TWICE);
+        released(kit_a, SNIB_KIND_LOCK, &holder);
+        (void)told(kit_b, &first);
+        assert_int_equal(kit_number(KEYS_OF_THE_QUEUE), 0);
+        holder = first;
+        first = queued(kit_b, SNIB_KIND_LOCK, 1);
+        kit_do(STANDS_TWICE);
+        assert_int_equal(with(kit_b, SNIB__RELEASE, SNIB_KIND_LOCK, &first).status, SNIB__RELEASED);
+        assert_int_equal(kit_number(KEYS_OF_THE_QUEUE), 0);
+        kit_do(STANDS "%s", holder.text);
+        assert_int_equal(pump_do(kit_b, &release).status, SNIB__RELEASED);
+        kit_heard(CHANNEL, "0");
+        assert_int_equal(kit_number(KEYS_OF_THE_QUEUE), 0);
+        holder = granted(kit_a, SNIB_KIND_LOCK);
+        kit_do(STANDS "%s", holder.text);
+        released(kit_a, SNIB_KIND_LOCK, &holder); /* to itself least of all */
+        kit_heard(CHANNEL, "0");
+        assert_int_equal(kit_number("EXISTS x"), 0);
+}
+
 /* ---- the dead */
 
 static void F92_the_dead_are_skipped(void **state)
@@ -242,7 +282,7 @@ static void F92_the_dead_are_skipped(void **state)
         while (kit_number("PUBLISH snib_granted:%s nobody", uuid) > 1)
                 ; /* the server has not noticed yet; 1: the listener of this test */
         first = queued(kit_b, SNIB_KIND_LOCK, 3);
-        kit_do("ZADD snib_queue_until:{x} %lld %s", kit_now_ms() - 1, silent.text);
+        kit_do(SET_ENDS, kit_now_ms() - 1);
         pump_forget(kit_b);
         released(kit_a, SNIB_KIND_LOCK, &holder);
         assert_int_equal(kit_number("HGET x %s", first.text), 1);
@@ -254,10 +294,11 @@ static void F92_the_dead_are_skipped(void **state)
 
 static void if_all_are_dead_everybody_is_woken(void **state)
 {
-        struct snib__id holder = granted(kit_a, SNIB_KIND_LOCK), silent = queued(kit_a, SNIB_KIND_LOCK, 1);
+        struct snib__id holder = granted(kit_a, SNIB_KIND_LOCK);
 
         (void)state;
-        kit_do("ZADD snib_queue_until:{x} 1 %s", silent.text);
+        (void)queued(kit_a, SNIB_KIND_LOCK, 1);
+        kit_do(SET_ENDS, 1LL);
         released(kit_a, SNIB_KIND_LOCK, &holder);
         kit_heard(CHANNEL, "0");
         (void)pump_wait(kit_b, SNIB__NOTE_CHANGED);
@@ -291,10 +332,11 @@ static void others_get_their_share(void **state)
         kit_heard(channel, text);
         kit_heard(CHANNEL, "00");
         assert_int_equal(kit_number("EXISTS x"), 0);
-        kit_near(-kit_number("ZSCORE snib_queue_until:{x} free"), kit_now_ms() + 25, 1000);
+        kit_near(-kit_number("GET snib_share:{x}"), kit_now_ms() + 25, 1000);
+        kit_near(kit_number("PTTL snib_share:{x}"), 60000, 1000);
         assert_false(pump_try(kit_a, SNIB__NOTE_CHANGED, 0, &n)); /* that is not for us */
         /* For a moment it is free for others only. */
-        kit_do("ZADD snib_queue_until:{x} %lld free", -kit_now_ms() - 5000);
+        kit_do("SET snib_share:{x} %lld", -kit_now_ms() - 5000);
         last = pump_id(kit_a);
         r = with(kit_a, SNIB__ACQUIRE, SNIB_KIND_LOCK, &last);
         assert_int_equal(r.status, SNIB__BUSY);
@@ -305,7 +347,7 @@ static void others_get_their_share(void **state)
         r = with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &first); /* it is first still, after whoever was faster */
         assert_true(r.held && r.position == 1);
         kit_do("DEL x");
-        kit_do("ZADD snib_queue_until:{x} %lld free", -kit_now_ms());
+        kit_do("SET snib_share:{x} %lld", -kit_now_ms());
         assert_int_equal(with(kit_a, SNIB__ACQUIRE, SNIB_KIND_LOCK, &last).status, SNIB__GRANTED);
         released(kit_a, SNIB_KIND_LOCK, &last);
         (void)told(kit_b, &first); /* and the count begins anew */
@@ -369,46 +411,52 @@ static void a_subscription_stays_for_a_moment(void **state)
 
 static void an_evicted_queue_costs_a_question(void **state)
 {
-        static const char *const evicted[] = {"DEL snib_queue:{x}", "DEL snib_queue_until:{x}",
-                                              "DEL snib_queue:{x} snib_queue_until:{x}"};
+        struct snib__id holder = granted(kit_a, SNIB_KIND_LOCK), first = queued(kit_b, SNIB_KIND_LOCK, 1);
 
         (void)state;
-        for (size_t i = 0; i < 3; i++) {
-                struct snib__id holder = granted(kit_a, SNIB_KIND_LOCK), first = queued(kit_b, SNIB_KIND_LOCK, 1);
-                kit_do("%s", evicted[i]);
-                assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &first).position, 1);
-                released(kit_a, SNIB_KIND_LOCK, &holder);
-                (void)told(kit_b, &first);
-                released(kit_b, SNIB_KIND_LOCK, &first);
-                kit_heard(CHANNEL, "0");
-                /* Asked no more before the release: everybody is woken, as ever. */
-                holder = granted(kit_a, SNIB_KIND_LOCK);
-                (void)queued(kit_b, SNIB_KIND_LOCK, 1);
-                kit_do("%s", evicted[i]);
-                released(kit_a, SNIB_KIND_LOCK, &holder);
-                kit_heard(CHANNEL, "0");
-                assert_int_equal(kit_number("EXISTS x"), 0);
-                kit_do("DEL snib_queue:{x} snib_queue_until:{x}");
-        }
+        kit_do("DEL snib_queue:{x}");
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &first).position, 1);
+        released(kit_a, SNIB_KIND_LOCK, &holder);
+        (void)told(kit_b, &first);
+        released(kit_b, SNIB_KIND_LOCK, &first);
+        kit_heard(CHANNEL, "0");
+        /* Asked no more before the release: everybody is woken, as ever. */
+        holder = granted(kit_a, SNIB_KIND_LOCK);
+        (void)queued(kit_b, SNIB_KIND_LOCK, 1);
+        kit_do("DEL snib_queue:{x}");
+        released(kit_a, SNIB_KIND_LOCK, &holder);
+        kit_heard(CHANNEL, "0");
+        assert_int_equal(kit_number("EXISTS x"), 0);
 }
 
 static void F52_something_else_under_the_queues_keys(void **state)
 {
-        static const char *const keys[] = {"snib_queue:{x}", "snib_queue_until:{x}"};
+        struct pump *java = a_java_waiter();
+        struct snib__id holder, waiter;
 
         (void)state;
-        for (size_t i = 0; i < 2; i++) {
-                struct snib__id holder, waiter;
-                kit_do("SET %s text", keys[i]);
-                holder = granted(kit_a, SNIB_KIND_FENCED);
-                waiter = queued(kit_b, SNIB_KIND_FENCED, 0);
-                released(kit_a, SNIB_KIND_FENCED, &holder);
-                kit_heard(CHANNEL, "0");
-                assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FENCED, &waiter).status, SNIB__GRANTED);
-                assert_int_equal(with(kit_a, SNIB__FORCE, SNIB_KIND_FENCED, NULL).held, true);
-                kit_heard(CHANNEL, "0");
-                kit_do("DEL snib_queue:{x} snib_queue_until:{x}");
-        }
+        kit_do("SET snib_queue:{x} text");
+        holder = granted(kit_a, SNIB_KIND_FENCED);
+        waiter = queued(kit_b, SNIB_KIND_FENCED, 0);
+        released(kit_a, SNIB_KIND_FENCED, &holder);
+        kit_heard(CHANNEL, "0");
+        assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_FENCED, &waiter).status, SNIB__GRANTED);
+        assert_int_equal(with(kit_a, SNIB__FORCE, SNIB_KIND_FENCED, NULL).held, true);
+        kit_heard(CHANNEL, "0");
+        kit_do("DEL snib_queue:{x}");
+        /* The count is begun anew. */
+        kit_do("RPUSH snib_share:{x} text");
+        holder = granted(kit_a, SNIB_KIND_FENCED);
+        waiter = queued(kit_b, SNIB_KIND_FENCED, 1);
+        released(kit_a, SNIB_KIND_FENCED, &holder);
+        (void)told(kit_b, &waiter);
+        assert_int_equal(kit_number("GET snib_share:{x}"), 1);
+        kit_do("SET snib_share:{x} text");
+        released(kit_b, SNIB_KIND_FENCED, &waiter);
+        kit_heard(CHANNEL, "0");
+        holder = granted(kit_a, SNIB_KIND_FENCED);
+        released(kit_a, SNIB_KIND_FENCED, &holder);
+        pump_close(java);
 }
 
 static void nonsense_in_the_queue_is_thrown_out(void **state)
@@ -418,8 +466,8 @@ static void nonsense_in_the_queue_is_thrown_out(void **state)
         (void)state;
         kit_do("RPUSH snib_queue:{x} nonsense b2a3c0de:1");
         kit_do("RPUSH snib_queue:{x} b2a3c0de-1111-4222-8333-444455556666:1");
-        kit_do("ZADD snib_queue_until:{x} 9e15 nonsense");
-        first = queued(kit_b, SNIB_KIND_LOCK, 4);
+        kit_do("RPUSH snib_queue:{x} 30000");
+        first = queued(kit_b, SNIB_KIND_LOCK, 5);
         released(kit_a, SNIB_KIND_LOCK, &holder);
         (void)told(kit_b, &first);
         assert_int_equal(kit_number("EXISTS snib_queue:{x}"), 0);
@@ -466,9 +514,14 @@ static void F38_a_flushed_queue_is_nobodys(void **state)
 /* Without rights to the queue, or to tell and to ask who listens, it is a lock whose waiters are woken by message. */
 static void F55_without_the_rights_there_is_no_queue(void **state)
 {
-        static const char *const lacking[] = {"~x ~redisson* ~snib_client* &* +@all", "~* &* +@all -zadd",
-                                              "~* &* +@all -rpush", "~* &* +@all -pubsub|numsub",
-                                              "~* &redisson_lock__channel:* &snib_listening:* +@all"};
+        static const struct {
+                const char *rights;
+                bool joins, hands_on;
+        } lacking[] = {{"~x ~redisson* ~snib_client* &* +@all", false, false},
+                       {"~* &* +@all -lpop", true, false},
+                       {"~* &* +@all -rpush", false, true},
+                       {"~* &* +@all -pubsub|numsub", true, false},
+                       {"~* &redisson_lock__channel:* &snib_listening:* +@all", false, false}};
         char url[128];
         struct pump *p;
 
@@ -476,7 +529,7 @@ static void F55_without_the_rights_there_is_no_queue(void **state)
         snprintf(url, sizeof(url), "redis://few:secret@127.0.0.1:%d", redis_server_port(kit_server));
         for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
                 struct snib__id holder, waiter;
-                kit_do("ACL SETUSER few reset on >secret %s", lacking[i]);
+                kit_do("ACL SETUSER few reset on >secret %s", lacking[i].rights);
                 p = pump_connect(url, 3);
                 p->engine->ops->watch(p->engine, &x_lock, pump_now());
                 (void)pump_wait(p, SNIB__NOTE_WATCHING);
@@ -484,14 +537,14 @@ static void F55_without_the_rights_there_is_no_queue(void **state)
                 waiter = pump_id(kit_b);
                 assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &waiter).status, SNIB__BUSY);
                 released(p, SNIB_KIND_LOCK, &holder);
-                if (i == 1 || i == 2) { /* it may not join, and hands on */
+                if (lacking[i].hands_on) {
                         (void)told(kit_b, &waiter);
                 } else {
                         kit_heard(CHANNEL, "0");
                         assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &waiter).status, SNIB__GRANTED);
                 }
                 holder = pump_id(p);
-                assert_int_equal(with(p, SNIB__ACQUIRE, SNIB_KIND_LOCK, &holder).position, i == 3);
+                assert_int_equal(with(p, SNIB__ACQUIRE, SNIB_KIND_LOCK, &holder).position, lacking[i].joins);
                 released(kit_b, SNIB_KIND_LOCK, &waiter);
                 assert_int_equal(with(p, SNIB__ACQUIRE, SNIB_KIND_LOCK, &holder).status, SNIB__GRANTED);
                 released(p, SNIB_KIND_LOCK, &holder);
@@ -530,6 +583,7 @@ int main(void)
             TEST(tokens_of_fenced_locks_are_the_counters),
             TEST(a_plain_holder_hands_a_fenced_waiter_its_token),
             TEST(whoever_takes_a_free_lock_stands_no_more),
+            TEST(whoever_stands_there_twice_is_served_once),
             TEST(F92_the_dead_are_skipped),
             TEST(if_all_are_dead_everybody_is_woken),
             TEST(others_get_their_share),

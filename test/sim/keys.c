@@ -126,6 +126,15 @@ static bool anybody_hears(struct fakeredis *redis, const struct bytes *id)
         return false;
 }
 
+static int64_t last_number(const struct bytes *text)
+{
+        size_t at = text->length;
+
+        while (at > 0 && text->at[at - 1] != ' ')
+                at--;
+        return strtoll(text->at + at, NULL, 10);
+}
+
 /* Who waits for a lock that is not fair. Those whose time is over are in the way of nobody, and neither is the second
  * place of one that was put there twice. */
 static void look_at_waiters(struct sim *w, struct fakeredis *redis, int name, struct sim_truth *t)
@@ -133,25 +142,23 @@ static void look_at_waiters(struct sim *w, struct fakeredis *redis, int name, st
         struct bytes text;
         bool braces = !strchr(w->names[name], '{');
         struct key *queue = key(redis, &text, braces ? "snib_queue:{%s}" : "snib_queue:%s", w->names[name]);
-        struct key *alive = key(redis, &text, braces ? "snib_queue_until:{%s}" : "snib_queue_until:%s", w->names[name]);
 
-        if ((queue && queue->expires_ms < 0) || (alive && alive->expires_ms < 0))
+        if (queue && queue->expires_ms < 0)
                 sim_fail(w, SIM_UNSAFE, "model", "%s: the queue has no time to live", w->names[name]);
         for (size_t i = 0; queue && i < queue->count && t->places < SIM_WAITERS; i++) {
                 const char *blank = memchr(queue->fields[i].name.at, ' ', queue->fields[i].name.length);
                 struct bytes id = {.at = queue->fields[i].name.at};
-                const struct field *until;
+                int64_t ends_ms = last_number(&queue->fields[i].name);
                 struct sim_log *log;
                 bool again = false;
 
                 id.length = blank ? (size_t)(blank - id.at) : 0;
-                until = alive ? data_field(alive, &id) : NULL;
                 log = log_of(w, id.at, id.length);
                 for (int k = 0; k < t->places; k++)
                         again |= t->place[k].log == log;
-                if (until && !again)
+                if (!again)
                         t->place[t->places++] = (struct sim_place){
-                            .log = log, .ends = score_ends(w, until->score), .deaf = !anybody_hears(redis, &id)};
+                            .log = log, .ends = sim_bytes_ends(w, ends_ms - 1), .deaf = !anybody_hears(redis, &id)};
         }
 }
 

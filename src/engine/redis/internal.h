@@ -40,7 +40,6 @@ enum redis_name {
         NAME_TURNS,      /* fair: until when each may take its turn */
         NAME_WAITING,    /* fair: our own waiters, and until when they are believed to live */
         NAME_WAIT_QUEUE, /* plain, fenced: our own waiters, in order */
-        NAME_WAIT_UNTIL, /* the same: until when they are believed to live */
         NAME_PERMITS,
         NAME_REQUEST, /* memory of a request, with its id behind */
         NAME_LOCK_CHANNEL,
@@ -63,9 +62,11 @@ enum put {
         PUT_TOKEN,
         PUT_LAST_TOKEN, /* of the tokens that a hold has; with PUT_TOKENS, how many */
         PUT_TOKENS,
-        PUT_ENQUEUE,      /* 1 or 0 */
-        PUT_NUMBER,       /* of this question of a waiter's; not above 0: it is not to stand in the queue */
+        PUT_ENQUEUE,  /* 1 or 0 */
+        PUT_QUESTION, /* of a waiter's, its number. Above 0: it is to stand in the queue; then PUT_WAITER_LEASE follows,
+                         and "+" if not PUT_SETTLED */
         PUT_WAITER_LEASE, /* how long a waiter that says nothing is believed to live */
+        PUT_SETTLED,      /* 1: no earlier request of this id can be executed any more; or 0 */
         PUT_UNDER,
         PUT_N,
         PUT_TTL,

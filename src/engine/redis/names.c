@@ -24,7 +24,6 @@ static const struct {
                   [NAME_TURNS] = FORM("redisson_lock_timeout:", "", false),
                   [NAME_WAITING] = FORM("snib_waiting:", "", false),
                   [NAME_WAIT_QUEUE] = FORM("snib_queue:", "", false),
-                  [NAME_WAIT_UNTIL] = FORM("snib_queue_until:", "", false),
                   [NAME_PERMITS] = FORM("", ":timeout", false),
                   [NAME_REQUEST] = FORM("snib_request:", ":", false),
                   [NAME_LOCK_CHANNEL] = FORM("redisson_lock__channel:", "", false),

@@ -126,6 +126,7 @@ static int64_t question_number(const struct redis *r, const struct request *q)
 static void put_one(struct command *c, const struct redis *r, const struct request *q, enum put what)
 {
         const struct snib__op *op = &q->op;
+        int64_t number;
 
         switch (what) {
         case PUT_NAME:
@@ -170,8 +171,16 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
         case PUT_ENQUEUE:
                 put_text(c, op->enqueue ? "1" : "0");
                 break;
-        case PUT_NUMBER:
-                put_number(c, question_number(r, q));
+        case PUT_QUESTION:
+                number = question_number(r, q);
+                put_number(c, number);
+                if (number > 0)
+                        put_number(c, SNIB__WAITER_LEASE_MS);
+                if (number > 0 && !op->settled)
+                        put_text(c, "+");
+                break;
+        case PUT_SETTLED:
+                put_text(c, op->settled ? "1" : "0");
                 break;
         case PUT_IF_EXISTS:
                 put_text(c, op->if_exists ? "1" : "0");

@@ -2,11 +2,11 @@
 -- a lost counter cannot bring an old token back. The counter is their last. It is counted by INCRBY and handed on as text: Lua's
 -- numbers end at 2^53.
 -- KEYS[1] the lock, KEYS[2] its token counter; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the last token this hold has as far as
--- the client knows, else 0, ARGV[4] how many tokens a hold has. With a queue (see wait.lua): ARGV[5] to ARGV[8]; without:
--- ARGV[5] channel on which a new hold is told.
+-- the client knows, else 0, ARGV[4] how many tokens a hold has. With a queue: ARGV[5] to ARGV[7] as ARGV[4] to ARGV[6] of
+-- acquire.lua; without: ARGV[5] channel on which a new hold is told.
 -- {1, last token}: taken; {2, last token}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; with a
 -- queue {0, left, holder, place, waiters}: busy; {-1, fields, has a field "mode"}: no lock of this kind.
-local queue, alive, number, waiter_lease, tokens = ARGV[6] and ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[4]
+local number, waiter_lease, stray, tokens = tonumber(ARGV[5]) and ARGV[5], ARGV[6], ARGV[7], ARGV[4]
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
@@ -51,7 +51,7 @@ if type(renewed) == 'table' then
   return renewed
 end
 -- include taken.lua
-if status == 1 and not queue then
+if status == 1 and not number then
   redis.pcall('PUBLISH', ARGV[5], '2')
 end
 return {status, token}

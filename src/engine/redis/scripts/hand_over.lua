@@ -1,11 +1,21 @@
--- Part of the scripts that end a hold, when somebody stands in the queue (see wait.lua) and the lock is free: makes the first that lives
--- the holder and tells its client, "id last-token tokens number name". `granted`: so it was. Out are the dead, whose time is over or whose client nobody
--- listens for, and who cannot be made holder. `counter`: of tokens; `channel`, `listening`: channels of the lock, and of our own clients there.
--- While others listen too, only 16 are made holders in a row. Then the lock is left free, which `free` says to the others (to Redisson '00' is
--- the number 0, to us it is nothing), and for 25 ms ours do not take it (see busy.lua); the first is told to come after that: token 0.
+-- Part of the scripts that end a hold of a lock with a queue: if it is free now, makes the first in the queue that lives the holder and tells
+-- its client, "id last-token tokens number name". `granted`: so it was. Out are the dead, whose time is over or whose client nobody listens
+-- for, `leaver`, and who cannot be made holder. `channel`: of the lock.
+-- While others listen too (more than those of our own clients, who listen to another channel besides), only 16 are made holders in a row,
+-- which `share` counts. Then the lock is left free, which `free` says to the others (to Redisson '00' is the number 0, to us it is
+-- nothing), and for 25 ms ours do not take it: then `share` is minus that instant, see busy.lua. The first is told to come after it: token 0.
 -- Who may not ask or tell leaves the lock free.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function put_back(entry)
+  redis.pcall('LPUSH', queue, entry)
+  redis.pcall('PEXPIRE', queue, '60000')
+end
+local entry = redis.pcall('LPOP', queue)
+if type(entry) == 'string' and redis.pcall('EXISTS', KEYS[1]) ~= 0 then
+  put_back(entry)
+  entry = nil
+end
+local time = type(entry) == 'string' and redis.call('TIME')
+local now = time and time[1] * 1000 + math.floor(time[2] / 1000)
 local function failed(reply)
   return type(reply) == 'table' and reply.err
 end
@@ -13,44 +23,46 @@ local function new_token(tokens)
   if tokens == '0' then
     return time[1] .. string.format('%06d', time[2])
   end
+  local counter = 'redisson_lock_token:' .. tag
   local last, least = redis.pcall('INCRBY', counter, tokens), time[1] * 1000000 + time[2] + tokens - 1
   if failed(last) or (last < least and failed(redis.pcall('SET', counter, string.format('%.0f', least)))) then
     return nil
   end
   return redis.call('GET', counter)
 end
-while not granted do
-  local entry = redis.pcall('LINDEX', queue, 0)
-  local id, lease, number, tokens = string.match(type(entry) == 'string' and entry or '', '^(%S+) (%d+) (%d+) (%d+)$')
-  local ends = id and redis.pcall('ZSCORE', alive, id)
-  if type(ends) == 'string' and tonumber(ends) > now then
-    local told = 'snib_granted:' .. string.sub(id, 1, 36)
-    local listeners = redis.pcall('PUBSUB', 'NUMSUB', channel, listening, told)
-    if failed(listeners) then
-      break
-    end
-    local hears, others = listeners[6] > 0, listeners[2] > listeners[4]
-    local row = hears and others and redis.pcall('ZSCORE', alive, 'row')
-    if type(row) == 'string' and tonumber(row) >= 16 then
-      redis.pcall('PUBLISH', told, id .. ' 0 0 ' .. number .. ' ' .. KEYS[1])
-      redis.pcall('ZADD', alive, string.format('%.0f', -now - 25), 'free', 0, 'row')
-      free = '00'
-      break
-    end
-    local token = hears and new_token(tokens)
-    granted = token and not failed(redis.pcall('HSET', KEYS[1], id, '1')) and not failed(redis.pcall('PEXPIRE', KEYS[1], lease))
-    if granted and failed(redis.pcall('PUBLISH', told, table.concat({id, token, tokens, number, KEYS[1]}, ' '))) then
-      redis.pcall('HDEL', KEYS[1], id)
-      granted = false
-      break
-    elseif granted and others then
-      redis.pcall('ZINCRBY', alive, 1, 'row')
-    elseif token and not granted then
-      redis.pcall('HDEL', KEYS[1], id)
-    end
+while type(entry) == 'string' do
+  local id, lease, number, tokens, ends, stray = string.match(entry, '^(%S+) (%d+) (%d+) (%d+) (%d+)(%+?)$')
+  local told = id and id ~= leaver and tonumber(ends) > now and 'snib_granted:' .. string.sub(id, 1, 36)
+  local listeners = told and redis.pcall('PUBSUB', 'NUMSUB', channel, 'snib_listening:' .. tag, told)
+  local hears = listeners and not failed(listeners) and listeners[6] > 0
+  local others = hears and listeners[2] > listeners[4]
+  local row = others and redis.pcall('GET', share)
+  row = type(row) == 'string' and tonumber(row) or 0
+  local token = hears and row < 16 and new_token(tokens)
+  granted = token and not failed(redis.pcall('HSET', KEYS[1], id, '1')) and not failed(redis.pcall('PEXPIRE', KEYS[1], lease))
+  local untold = granted and failed(redis.pcall('PUBLISH', told, table.concat({id, token, tokens, number, KEYS[1]}, ' ')))
+  if token and (untold or not granted) then
+    redis.pcall('HDEL', KEYS[1], id)
+    granted = false
   end
-  if type(redis.pcall('LPOP', queue)) ~= 'string' then
+  if granted then
+    if stray == '+' then
+      local leaver, stood = id, nil
+      -- include leave.lua
+    end
+    if others then
+      redis.pcall('SET', share, math.max(row, 0) + 1, 'PX', '60000')
+    end
     break
   end
-  redis.pcall('ZREM', alive, id or '')
+  if row >= 16 then
+    redis.pcall('PUBLISH', told, id .. ' 0 0 ' .. number .. ' ' .. KEYS[1])
+    redis.pcall('SET', share, string.format('%.0f', -now - 25), 'PX', '60000')
+    free = '00'
+  end
+  if row >= 16 or untold or failed(listeners) then
+    put_back(entry)
+    break
+  end
+  entry = redis.pcall('LPOP', queue)
 end

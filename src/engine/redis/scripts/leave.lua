@@ -1,7 +1,7 @@
--- Part of scripts about a lock with a queue: takes the id ARGV[1] out of it; `stood`: it stood there. See wait.lua.
-stood = redis.pcall('ZREM', alive, ARGV[1]) == 1
-for _, other in ipairs(stood and redis.pcall('LRANGE', queue, 0, -1) or {}) do
-  if string.sub(other, 1, #ARGV[1] + 1) == ARGV[1] .. ' ' then
-    redis.pcall('LREM', queue, 1, other)
+-- Part of scripts about a lock with a queue: takes the id `leaver` out of it; `stood`: it stood there.
+local all = redis.pcall('LRANGE', queue, 0, -1)
+for _, entry in ipairs(all.err and {} or all) do
+  if string.sub(entry, 1, #leaver + 1) == leaver .. ' ' then
+    stood = redis.pcall('LREM', queue, 1, entry) == 1 or stood
   end
 end

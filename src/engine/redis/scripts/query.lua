@@ -1,7 +1,6 @@
 -- Says what stands under a name, whatever it is; changes nothing.
 -- KEYS[1] the object; ARGV[1] the name in its braces. Keys as arguments, since who has no right to them is to see less, not nothing:
--- ARGV[2] token counter of a fenced lock, ARGV[3] queue of a fair lock, ARGV[4] permits that are out, ARGV[5] until when those live who wait
--- for a plain or fenced one.
+-- ARGV[2] token counter of a fenced lock, ARGV[3] queue of a fair lock, ARGV[4] permits that are out, ARGV[5] queue of a plain or fenced one.
 -- {1, what, left, holder, holders, waiters, token, value}: it is there; what: "lock", "fenced", "fair", "read", "write",
 -- "permits", "counter", "register"; waiters -1: unknown here; token and value are texts, '' where there is none.
 -- {0, "lock" or "fair", -2, '', 0, waiters, token, ''}: nothing is. {-1, type, n}: something else, a hash of n fields.
@@ -52,8 +51,13 @@ if kind == 'hash' then
   kind = waiters > 0 and 'fair' or token ~= '' and 'fenced' or 'lock'
   if waiters < 0 then
     local time = redis.call('TIME')
-    waiters = redis.pcall('ZCOUNT', ARGV[5], string.format('(%.0f', time[1] * 1000 + math.floor(time[2] / 1000)), '+inf')
-    waiters = type(waiters) == 'number' and waiters or -1
+    local queue = redis.pcall('LRANGE', ARGV[5], 0, -1)
+    waiters = queue.err and -1 or 0
+    for _, entry in ipairs(queue.err and {} or queue) do
+      if (tonumber(string.match(entry, ' (%d+)%+?$')) or 0) > time[1] * 1000 + math.floor(time[2] / 1000) then
+        waiters = waiters + 1
+      end
+    end
   end
   return {#fields, kind, left, fields[1] or '', #fields, waiters, token, ''}
 end
