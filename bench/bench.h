@@ -152,7 +152,7 @@ void bench_costs(const struct bench_engine *engines, int count);
 /* names.c */
 void bench_names(const struct bench_plan *plan, const struct bench_engine *engines, int count);
 
-/* crowd.c: `server` NULL: the engine is not Redis, and nothing is asked of it. */
+/* handover.c: `server` NULL: the engine is not Redis, and nothing is asked of it. */
 struct redis_server;
 void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_server *server);
 

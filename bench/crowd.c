@@ -5,11 +5,12 @@
  * is what ends between two instants, while all of them want it, and what the server does between the same two. The
  * crowd lives in processes of its own, also when it is one process, each with one client; what they count is in memory
  * that they share with this process, each thread in a place of its own, read after their end.
+ * The tables are handover.c's.
  *
  * Not measured: how long a hold lasts. It lasts no longer than a release takes to be asked for.
  */
 
-#include "bench.h"
+#include "crowd.h"
 #include "redis_server.h"
 #include "runtime/client.h"
 #include <errno.h>
@@ -26,54 +27,6 @@
 
 #define MEMBERS_MAX 1000
 #define PROCESSES_MAX 128
-#define PEER_CROWD 32
-#define LINES_MAX (12 + 2 * BENCH_PEERS)
-
-/* What a line says. */
-enum figure {
-        RATE,
-        RATIO,
-        MEAN,
-        LONGEST,
-        LATEST,
-        SERVED,
-        GAP,
-        POLLS,
-        CPU,
-        SWITCHES,
-        SCRIPTS,
-        SUBSCRIPTIONS,
-        FORGETS,
-        REQUESTS,
-        EXECUTED,
-        CHANNELS,
-        SUBSCRIBERS,
-        FIGURES
-};
-
-static const struct {
-        const char *name, *head;
-        int width, digits;
-        bool server; /* asked of one */
-} figures[FIGURES] = {
-    [RATE] = {"grants_per_s", "grants/s", 9, 0, false},
-    [RATIO] = {"ratio", "ratio", 6, 2, true}, /* to bare and alone */
-    [MEAN] = {"mean_ms", "mean", 8, 2, false},
-    [LONGEST] = {"longest_ms", "longest", 8, 1, false},
-    [LATEST] = {"longest_to_mean", "ratio", 6, 1, false},
-    [SERVED] = {"served", "served", 6, 2, false}, /* who was served most or least often, beside the mean */
-    [GAP] = {"gap_ms", "gap", 6, 1, false},
-    [POLLS] = {"polls", "polls", 6, 0, false},
-    [CPU] = {"cpu_us", "CPU us", 7, 1, false},
-    [SWITCHES] = {"switches", "switch", 6, 1, false},
-    [SCRIPTS] = {"scripts", "scripts", 7, 2, true},
-    [SUBSCRIPTIONS] = {"subscriptions", "(un)sub", 7, 2, true},
-    [FORGETS] = {"unlinks", "unlink", 6, 2, true},
-    [REQUESTS] = {"requests", "all", 5, 2, true},
-    [EXECUTED] = {"executed", "executed", 8, 1, true},
-    [CHANNELS] = {"channels", "channel", 7, 0, true},
-    [SUBSCRIBERS] = {"subscribers", "sub'er", 6, 0, true},
-};
 
 /* One thread of the crowd, ns. */
 struct member {
@@ -93,10 +46,7 @@ struct tally {
 
 /* A crowd, as it is seen by one of its processes. */
 struct crowd {
-        enum bench_noun noun;
-        const char *url;
-        int processes;
-        int threads; /* of each process */
+        const struct crowd_cast *cast;
         struct tally *tally;
         int process;
         snib_client *client;
@@ -107,13 +57,6 @@ struct seated {
         pthread_t thread;
         struct crowd *crowd;
         struct member *member;
-};
-
-/* What a Redis server says of itself. */
-struct load {
-        double scripts, subscriptions, forgets; /* requests of clients so far */
-        double executed;                        /* commands so far, those inside scripts among them */
-        double channels, subscribers;           /* now */
 };
 
 /* --- a process of the crowd
@@ -156,7 +99,7 @@ static void *member_main(void *arg)
         struct crowd *c = s->crowd;
         struct bench_seat seat;
 
-        bench_seat_begin(&seat, c->client, c->noun, "crowd");
+        bench_seat_begin(&seat, c->client, c->cast->noun, "crowd");
         pthread_barrier_wait(&c->seated);
         pthread_barrier_wait(&c->go);
         come_and_go(c->tally, &seat, s->member);
@@ -184,12 +127,12 @@ static void process_main(struct crowd *c, int ready, int go)
         struct tally *t = c->tally;
         char byte = 0;
 
-        if (snib_open(&c->client, c->url, NULL, &err) < 0)
+        if (snib_open(&c->client, c->cast->url, NULL, &err) < 0)
                 bench_die("%s", err.text);
-        pthread_barrier_init(&c->seated, NULL, (unsigned)c->threads + 1);
-        pthread_barrier_init(&c->go, NULL, (unsigned)c->threads + 1);
-        for (int i = 0; i < c->threads; i++) {
-                all[i] = (struct seated){.crowd = c, .member = &t->members[c->process * c->threads + i]};
+        pthread_barrier_init(&c->seated, NULL, (unsigned)c->cast->threads + 1);
+        pthread_barrier_init(&c->go, NULL, (unsigned)c->cast->threads + 1);
+        for (int i = 0; i < c->cast->threads; i++) {
+                all[i] = (struct seated){.crowd = c, .member = &t->members[c->process * c->cast->threads + i]};
                 if (pthread_create(&all[i].thread, NULL, member_main, &all[i]))
                         bench_die("cannot start thread %d", i);
         }
@@ -199,7 +142,7 @@ static void process_main(struct crowd *c, int ready, int go)
         pthread_barrier_wait(&c->go);
         uint64_t polls = polls_at(c, t->from);
         t->polls[c->process] = polls_at(c, t->until) - polls;
-        for (int i = 0; i < c->threads; i++)
+        for (int i = 0; i < c->cast->threads; i++)
                 pthread_join(all[i].thread, NULL);
         snib_close(c->client);
 }
@@ -238,10 +181,9 @@ static long long subscribers_of(struct redis_server *server)
         return sum;
 }
 
-/* Everything 0 without a server. */
-static struct load load_at(struct redis_server *server, int64_t instant)
+struct crowd_load crowd_load_at(struct redis_server *server, int64_t instant)
 {
-        struct load l = {0};
+        struct crowd_load l = {0};
         redisReply *r;
 
         bench_sleep_until(instant);
@@ -276,8 +218,9 @@ static void start_process(struct crowd *c, int process, const int ready[2], cons
 }
 
 /* Lets them go when all are there, and looks at the server twice; ret[0] is what was before. */
-static void observe(struct crowd *c, const struct bench_plan *plan, struct redis_server *server, struct load ret[2])
+static void observe(struct crowd *c, const struct bench_plan *plan, struct crowd_load ret[2])
 {
+        struct redis_server *server = c->cast->server;
         int ready[2], go[2], there = 0, status;
         struct tally *t = c->tally;
         char bytes[PROCESSES_MAX];
@@ -285,27 +228,27 @@ static void observe(struct crowd *c, const struct bench_plan *plan, struct redis
         if (pipe(ready) < 0 || pipe(go) < 0)
                 bench_die("pipe: %s", strerror(errno));
         fflush(NULL);
-        for (int i = 0; i < c->processes; i++)
+        for (int i = 0; i < c->cast->processes; i++)
                 start_process(c, i, ready, go);
         close(ready[1]);
         close(go[0]);
         for (ssize_t n; (n = read(ready[0], bytes, sizeof(bytes))) > 0;)
                 there += (int)n;
-        if (there != c->processes)
-                bench_die("%s: %d of %d processes began", bench_noun_text(c->noun), there, c->processes);
+        if (there != c->cast->processes)
+                bench_die("%s: %d of %d processes began", bench_noun_text(c->cast->noun), there, c->cast->processes);
         t->from = bench_now() + plan->warm_ms * 1000000;
         t->until = t->from + plan->crowd_ms * 1000000;
         /* They go on until both have been looked at. */
         t->stop = t->until + plan->warm_ms * 1000000;
         close(go[1]);
         close(ready[0]);
-        ret[0] = load_at(server, t->from);
-        ret[1] = load_at(server, t->until);
+        ret[0] = crowd_load_at(server, t->from);
+        ret[1] = crowd_load_at(server, t->until);
         if (server)
                 ret[1].subscribers = (double)subscribers_of(server);
-        for (int i = 0; i < c->processes; i++)
+        for (int i = 0; i < c->cast->processes; i++)
                 if (wait(&status) < 0 || status)
-                        bench_die("%s: a process of the crowd failed", bench_noun_text(c->noun));
+                        bench_die("%s: a process of the crowd failed", bench_noun_text(c->cast->noun));
 }
 
 static struct rusage usage_of_children(void)
@@ -334,7 +277,7 @@ static double times_of_mean(double a, double mean)
 /* The sum of the grants. */
 static double set_waits(const struct crowd *c, double *ret)
 {
-        int members = c->processes * c->threads;
+        int members = c->cast->processes * c->cast->threads;
         int64_t fewest = INT64_MAX, most = 0;
         struct member sum = {0};
 
@@ -357,7 +300,7 @@ static double set_waits(const struct crowd *c, double *ret)
         return grants;
 }
 
-static void set_load(const struct load load[2], double grants, double *ret)
+void crowd_set_load(const struct crowd_load load[2], double grants, double *ret)
 {
         ret[SCRIPTS] = (load[1].scripts - load[0].scripts) / grants;
         ret[SUBSCRIPTIONS] = (load[1].subscriptions - load[0].subscriptions) / grants;
@@ -368,193 +311,23 @@ static void set_load(const struct load load[2], double grants, double *ret)
         ret[SUBSCRIBERS] = load[1].subscribers;
 }
 
-/* --- lines
- * -------------------------------------------------------------------------------------------------------------- */
-
-/* One system at one size, a value for each round. */
-struct line {
-        char system[48];
-        int size; /* members */
-        double rounds[FIGURES][BENCH_ROUNDS_MAX];
-};
-
-static void put(struct line *l, int round, const double *values)
+void crowd_run(const struct bench_plan *plan, const struct crowd_cast *cast, double *ret)
 {
-        for (int i = 0; i < FIGURES; i++)
-                l->rounds[i][round] = values[i];
-}
-
-static void clear(double *values)
-{
-        for (int i = 0; i < FIGURES; i++)
-                values[i] = NAN;
-}
-
-static void print_head(bool server)
-{
-        printf("%-33s", "");
-        for (int i = 0; i < FIGURES; i++)
-                if (server || !figures[i].server)
-                        printf(" %*s", figures[i].width, figures[i].head);
-        printf("\n");
-}
-
-static void tell(const struct line *l, const char *scenario, int rounds, bool server)
-{
-        bench_report_row(scenario, l->size, l->system);
-        printf("%-28s %4d", l->system, l->size);
-        for (int i = 0; i < FIGURES; i++) {
-                double middle = bench_median(l->rounds[i], rounds);
-
-                if (!server && figures[i].server)
-                        continue;
-                bench_report_figure(figures[i].name, l->rounds[i], rounds);
-                if (isfinite(middle))
-                        printf(" %*.*f", figures[i].width, figures[i].digits, middle);
-                else
-                        printf(" %*s", figures[i].width, "");
-        }
-        printf("\n");
-        fflush(stdout);
-}
-
-/* --- what is run in a round
- * --------------------------------------------------------------------------------------------- */
-
-/* Of one noun on one engine. */
-struct scene {
-        const struct bench_plan *plan;
-        enum bench_noun noun;
-        const char *url;
-        struct redis_server *server;
-        double bare; /* grants a second of the round */
-        int round, lines;
-        struct line line[LINES_MAX];
-};
-
-static struct line *next_line(struct scene *s, int size, const char *who, const char *what)
-{
-        struct line *l = &s->line[s->lines++];
-
-        l->size = size;
-        snprintf(l->system, sizeof(l->system), "%s, %s", who, what);
-        return l;
-}
-
-/* One socket, and nobody else: what the scripts cost. */
-static void run_bare(struct scene *s, const char *what)
-{
-        struct load load[2] = {load_at(s->server, 0)};
-        int64_t run_ms = s->plan->run_ms;
-        double values[FIGURES];
-
-        clear(values);
-        s->bare = values[RATE] = bench_redis_bare_rate(s->noun, s->url, run_ms);
-        load[1] = load_at(s->server, 0);
-        set_load(load, s->bare * (double)run_ms / 1e3, values);
-        values[RATIO] = 1;
-        values[CHANNELS] = values[SUBSCRIBERS] = NAN;
-        put(next_line(s, 1, bench_noun_text(s->noun), what), s->round, values);
-}
-
-static void run_crowd(struct scene *s, int processes, int threads)
-{
-        struct crowd c = {.noun = s->noun, .url = s->url, .processes = processes, .threads = threads};
+        struct crowd c = {.cast = cast};
         struct rusage before = usage_of_children();
-        struct load load[2];
-        double values[FIGURES], grants;
+        struct crowd_load load[2];
+        double grants;
 
         c.tally = mmap(NULL, sizeof(*c.tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (c.tally == MAP_FAILED)
                 bench_die("mmap: %s", strerror(errno));
-        clear(values);
-        observe(&c, s->plan, s->server, load);
-        grants = set_waits(&c, values);
-        values[RATE] = grants * 1e3 / (double)s->plan->crowd_ms;
-        values[RATIO] = values[RATE] / s->bare;
-        values[POLLS] = 0;
-        for (int i = 0; i < processes; i++)
-                values[POLLS] += (double)c.tally->polls[i];
-        set_usage(s->plan, &before, grants, values);
-        set_load(load, grants, values);
-        put(next_line(s, processes * threads, bench_noun_text(s->noun), processes > 1 ? "processes" : "threads"),
-            s->round, values);
+        observe(&c, plan, load);
+        grants = set_waits(&c, ret);
+        ret[RATE] = grants * 1e3 / (double)plan->crowd_ms;
+        ret[POLLS] = 0;
+        for (int i = 0; i < cast->processes; i++)
+                ret[POLLS] += (double)c.tally->polls[i];
+        set_usage(plan, &before, grants, ret);
+        crowd_set_load(load, grants, ret);
         munmap(c.tally, sizeof(*c.tally));
-}
-
-/* Other libraries have what is most like a plain lock. */
-static void run_peers(struct scene *s)
-{
-        static const char *const modes[] = {"same", "clients"};
-        const struct bench_contender *c;
-        double of_run[BENCH_FIGURES], values[FIGURES];
-
-        for (int mode = 0; mode < 2; mode++)
-                for (int i = 0; (c = bench_peer_at(i)); i++) {
-                        clear(values);
-                        bench_peer_run(c->peer, modes[mode], PEER_CROWD, s->plan->warm_ms, s->plan->crowd_ms, of_run);
-                        values[RATE] = of_run[BENCH_RATE];
-                        values[RATIO] = values[RATE] / s->bare;
-                        values[LONGEST] = of_run[BENCH_LONGEST] / 1e3;
-                        values[CPU] = of_run[BENCH_CPU];
-                        values[SWITCHES] = of_run[BENCH_VOLUNTARY] + of_run[BENCH_INVOLUNTARY];
-                        put(next_line(s, PEER_CROWD, c->name, mode ? "clients" : "threads"), s->round, values);
-                }
-}
-
-/* The plain lock shows the growth; of the others fewer sizes tell as much, and where nothing is subscribed, and fenced
- * and spin locks are locks, fewer still. */
-static void run_round(struct scene *s)
-{
-        static const int many[] = {1, 8, 32, 128, 300, 1000, 0}, some[] = {8, 32, 300, 0}, few[] = {8, 0};
-        static const int many_processes[] = {8, 32, 128, 0};
-        bool plain = s->noun == BENCH_LOCK;
-        const int *threads = !s->server ? few : plain ? many : some;
-        const int *processes = s->server && plain ? many_processes : few;
-
-        s->lines = 0;
-        if (s->server && plain) {
-                bench_share_a_core();
-                run_bare(s, "bare, same core");
-                bench_spread_again();
-        }
-        if (s->server)
-                run_bare(s, "bare and alone");
-        for (; *threads; threads++)
-                run_crowd(s, 1, *threads);
-        for (; *processes; processes++)
-                run_crowd(s, *processes, 1);
-        if (s->server && s->noun == BENCH_LOCK)
-                run_peers(s);
-}
-
-static void run_noun(struct scene *s)
-{
-        int rounds = s->server && s->noun == BENCH_LOCK ? s->plan->crowd_rounds : 1;
-
-        for (s->round = 0; s->round < rounds; s->round++)
-                run_round(s);
-        for (int i = 0; i < s->lines; i++)
-                tell(&s->line[i], s->server ? "crowds" : "crowds-local", rounds, s->server != NULL);
-}
-
-void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_server *server)
-{
-        static const enum bench_noun wanted[] = {BENCH_LOCK,  BENCH_FENCED,    BENCH_FAIR,   BENCH_SPIN,
-                                                 BENCH_WRITE, BENCH_SEMAPHORE, BENCH_PERMITS};
-        static struct scene s;
-
-        printf("\nHand-over on %s: all want one name; one run of %lld ms each, of a plain lock on Redis %d. Waits in "
-               "ms.%s\n",
-               server ? "Redis" : "local", (long long)plan->crowd_ms, plan->crowd_rounds,
-               server ? " Then requests of clients for each grant,\nall commands that the server executed, "
-                        "those inside scripts among them; and who is subscribed at the end"
-                      : "");
-        print_head(server != NULL);
-        for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-                if (!server && (wanted[i] == BENCH_FENCED || wanted[i] == BENCH_SPIN))
-                        continue;
-                s = (struct scene){.plan = plan, .noun = wanted[i], .url = url, .server = server};
-                run_noun(&s);
-        }
 }
