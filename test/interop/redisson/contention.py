@@ -7,6 +7,7 @@ reads again, and writes the next number and 0, all at once; then it notes `NUMBE
 - a lost increment is a number that stands in the log twice;
 - a reader that sees a living writer, or the record change, ends it as well;
 - one that was killed half-way leaves itself inside, which counts for nothing, or a number without its note: at most one each.
+Where processes have several threads each, those of one C process pass the lock on among themselves, and still let Java in.
 """
 
 import os
@@ -22,9 +23,9 @@ HOLDER_OF = 2    # one kill of so many is of whoever is inside, if anybody of th
 
 
 class Run:
-    def __init__(self, roles, kind, seconds, directory, readers):
-        self.roles, self.kind, self.seconds, self.readers, self.kills = roles, kind, seconds, readers, []
-        self.record, self.log = (os.path.join(directory, f"{kind}.{what}") for what in ("record", "log"))
+    def __init__(self, roles, kind, seconds, directory, readers, threads):
+        self.roles, self.kind, self.seconds, self.readers, self.threads, self.kills = roles, kind, seconds, readers, threads, []
+        self.record, self.log = (os.path.join(directory, f"{kind}-{threads}.{what}") for what in ("record", "log"))
         self.random = random.Random(kind)
         self.sides = {}  # of the processes
         self.looks = 0
@@ -41,7 +42,7 @@ class Run:
         self.sides[role.worker.pid] = role.side
         left = max(1, int((self.end - time.monotonic()) * 1000))
         verb, kind = ("look", "read") if role in self.readers else ("count", self.kind)
-        return Actor(role).start(verb, f"contention-{self.kind}", kind, self.record, self.log, left)
+        return [Actor(role).start(verb, f"contention-{self.kind}", kind, self.record, self.log, left) for _ in range(self.threads)]
 
     def victim(self):
         """Of both sides in turn."""
@@ -53,7 +54,7 @@ class Run:
     def kill_some(self, pending):
         while self.end - time.monotonic() > KILL_EVERY:
             time.sleep(KILL_EVERY * self.random.uniform(0.5, 1.0))
-            early = [p.value for p in pending.values() if p.over]
+            early = [p.value for every in pending.values() for p in every if p.over]
             assert not early, f"ended early: {early}"
             role = self.victim()
             self.kills.append(role.side)
@@ -64,10 +65,11 @@ class Run:
         self.end = time.monotonic() + self.seconds
         pending = {role: self.begin(role) for role in self.roles}
         self.kill_some(pending)
-        for role, p in pending.items():
-            answer = p.answer(self.seconds + 30)
-            assert answer.words[0].isdigit(), f"{p.about}: {answer}"
-            self.looks += int(answer.words[0]) if role in self.readers else 0
+        for role, every in pending.items():
+            for p in every:
+                answer = p.answer(self.seconds + 30)
+                assert answer.words[0].isdigit(), f"{p.about}: {answer}"
+                self.looks += int(answer.words[0]) if role in self.readers else 0
 
     def check(self, note):
         number, inside = self.read()
@@ -87,10 +89,10 @@ class Run:
         assert not self.readers or self.looks > 2 * self.seconds, "readers hardly came in"
 
 
-def contention(note, stage, roles, kind, seconds, readers):
+def contention(note, stage, roles, kind, seconds, readers, threads=1):
     if not roles[0].worker:
         stage.begin(*roles)
-    run = Run(roles, kind, seconds, stage.directory, readers)
+    run = Run(roles, kind, seconds, stage.directory, readers, threads)
     run.run()
     run.check(note)
     until(lambda: stage.store.do("EXISTS", f"contention-{kind}") == 0, "nobody holds it")
@@ -103,3 +105,5 @@ def add_contention(results, stage):
         does = "count and look" if readers else "count"
         results.add(row, "mixed", f"{row}: 4 C and 4 Java processes {does}, some are killed", contention, stage, roles, kind, seconds,
                     readers)
+    results.add("lock", "mixed", "lock: 2 C and 2 Java processes of 4 threads each count, some are killed", contention, stage, roles[:4], "lock", 10,
+                (), 4)
