@@ -8,21 +8,24 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #define SNIB__DECIMAL_MAX 20
 
 /* Writes at most SNIB__DECIMAL_MAX characters and answers how many. */
 static inline size_t snib__decimal(char *ret, uint64_t number)
 {
-        char digits[SNIB__DECIMAL_MAX];
-        size_t at = sizeof(digits);
+        size_t count = 1;
 
-        do
-                digits[--at] = (char)('0' + number % 10);
-        while ((number /= 10) > 0);
-        memcpy(ret, digits + at, sizeof(digits) - at);
-        return sizeof(digits) - at;
+        if (number >= 10 && number < 100) { /* most lengths */
+                ret[0] = (char)('0' + number / 10);
+                ret[1] = (char)('0' + number % 10);
+                return 2;
+        }
+        for (uint64_t n = number; n >= 10; n /= 10)
+                count++;
+        for (size_t at = count; at-- > 0; number /= 10)
+                ret[at] = (char)('0' + number % 10);
+        return count;
 }
 
 #endif

@@ -23,7 +23,6 @@
 #define SNIB__REDIS_OUT_MAX ((size_t)16 << 20)
 /* Requests refused for lack of memory that can wait for next(); see redis.c. */
 #define SNIB__REDIS_REFUSED_MAX 512
-#define SNIB__REDIS_ARGS_MAX 16
 /* Holds that one script renews: it keeps the server for a quarter of a millisecond. */
 #define SNIB__REDIS_RENEWALS_MAX 100
 #define SNIB__REDIS_BATCH_ARGS_MAX (3 + 3 * SNIB__REDIS_RENEWALS_MAX)
@@ -270,7 +269,7 @@ struct redis {
         char uuid[37];
         struct snib__who who;
         struct link commands, subscriptions;
-        char scratch[SNIB__REDIS_PUTS_MAX * SNIB__DERIVED_MAX]; /* of the request that is being written */
+        char scratch[2 * SNIB__DERIVED_MAX]; /* of the request that is being written */
         struct snib__tree channels;
         uint32_t watched;       /* faces with at least one watch */
         bool sweep;             /* a channel may be free */
@@ -324,8 +323,20 @@ int snib__redis_password(struct redis_config *config, struct snib_error *err);
 /* link.c */
 void snib__link_init(struct link *l, struct redis *r, enum snib__redis_role role);
 void snib__link_done(struct link *l);
-/* Appends a command and puts the request in flight. False: the connection is not up, the buffer is full, or there is no
- * memory; the request stays the caller's. */
+/* A command is written at the end of what is to be sent: begin, each of the `argc` arguments, which have at most
+ * `texts` bytes together, end. What was not ended was not written. */
+struct writing {
+        char *at;
+        int left; /* arguments */
+};
+/* False: the connection is not up, the buffer is full, or there is no memory. */
+bool snib__link_begin(struct link *l, struct writing *ret, int argc, size_t texts);
+void snib__link_put(struct writing *w, const char *text, size_t length);
+/* Where the caller writes an argument of so many bytes. */
+char *snib__link_place(struct writing *w, size_t length);
+/* Puts the request in flight. */
+void snib__link_end(struct link *l, const struct writing *w, struct request *q, snib__ns now);
+/* All of it. False as above; the request stays the caller's. */
 bool snib__link_send(struct link *l, struct request *q, int argc, const char **argv, const size_t *length,
                      snib__ns now);
 void snib__link_flush(struct link *l);
@@ -400,6 +411,9 @@ void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__n
 size_t snib__name_write(enum redis_name which, struct snib__name name, char *ret);
 /* The same for "<which>:<id>". */
 size_t snib__name_write_id(enum redis_name which, struct snib__name name, const struct snib__id *id, char *ret);
+/* How long it is, and just that much of it, for who knows already whether the object's tag is `braced`. */
+size_t snib__name_length(enum redis_name which, struct snib__name name, bool braced);
+void snib__name_put(enum redis_name which, struct snib__name name, bool braced, char *ret);
 /* Whether its tag is the name with braces around it. */
 bool snib__name_braced(enum redis_name which, struct snib__name name);
 size_t snib__name_prefix(enum redis_name which); /* length */

@@ -87,7 +87,7 @@ static char *reserve(struct link *l, size_t length)
 /* A type, a number, and the end of the line: at most HEAD_MAX bytes. */
 #define HEAD_MAX (1 + SNIB__DECIMAL_MAX + 2)
 
-static char *put_head(char *at, char type, size_t number)
+static inline char *put_head(char *at, char type, size_t number)
 {
         *at++ = type;
         at += snib__decimal(at, number);
@@ -97,40 +97,57 @@ static char *put_head(char *at, char type, size_t number)
 }
 
 /* A request is an array of bulk strings. Written in place: hiredis' formatter cost a twentieth of an acquire. */
-static bool append(struct link *l, int argc, const char **argv, const size_t *length)
+bool snib__link_begin(struct link *l, struct writing *ret, int argc, size_t texts)
 {
-        size_t most = HEAD_MAX;
-        char *at;
+        char *at = NULL;
 
-        for (int i = 0; i < argc; i++)
-                most += HEAD_MAX + length[i] + 2;
-        at = reserve(l, most);
+        if ((l->state == LINK_READY || l->state == LINK_HANDSHAKE) && !l->broken)
+                at = reserve(l, HEAD_MAX + (size_t)argc * (HEAD_MAX + 2) + texts);
         if (!at)
                 return false;
-        at = put_head(at, '*', (size_t)argc);
-        for (int i = 0; i < argc; i++) {
-                at = put_head(at, '$', length[i]);
-                memcpy(at, argv[i], length[i]);
-                at += length[i];
-                *at++ = '\r';
-                *at++ = '\n';
-        }
-        l->out_length = (size_t)(at - l->out);
+        ret->at = put_head(at, '*', (size_t)argc);
+        ret->left = argc;
         return true;
+}
+
+char *snib__link_place(struct writing *w, size_t length)
+{
+        char *at = put_head(w->at, '$', length), *end = at + length;
+
+        *end++ = '\r';
+        *end++ = '\n';
+        w->at = end;
+        w->left--;
+        return at;
+}
+
+void snib__link_put(struct writing *w, const char *text, size_t length)
+{
+        memcpy(snib__link_place(w, length), text, length);
+}
+
+void snib__link_end(struct link *l, const struct writing *w, struct request *q, snib__ns now)
+{
+        snib__assert(w->left == 0);
+        q->begins = l->out_base + l->out_length;
+        q->deadline = snib__after(now, l->redis->config.timeout);
+        l->out_length = (size_t)(w->at - l->out);
+        snib__assert(l->out_length <= l->out_room);
+        snib__list_append(&l->in_flight, &q->note.link);
 }
 
 bool snib__link_send(struct link *l, struct request *q, int argc, const char **argv, const size_t *length, snib__ns now)
 {
-        uint64_t begins = l->out_base + l->out_length;
+        struct writing w;
+        size_t texts = 0;
 
-        if ((l->state != LINK_READY && l->state != LINK_HANDSHAKE) || l->broken)
+        for (int i = 0; i < argc; i++)
+                texts += length[i];
+        if (!snib__link_begin(l, &w, argc, texts))
                 return false;
-        snib__assert(argc <= SNIB__REDIS_BATCH_ARGS_MAX);
-        if (!append(l, argc, argv, length))
-                return false;
-        q->begins = begins;
-        q->deadline = snib__after(now, l->redis->config.timeout);
-        snib__list_append(&l->in_flight, &q->note.link);
+        for (int i = 0; i < argc; i++)
+                snib__link_put(&w, argv[i], length[i]);
+        snib__link_end(l, &w, q, now);
         return true;
 }
 
@@ -456,7 +473,7 @@ int snib__link_interest(const struct link *l, short *ret_events)
                        : -1;
 }
 
-void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now)
+static void connect_further(struct link *l, bool wanted, snib__ns now)
 {
         if (l->state == LINK_IDLE && wanted && now >= l->retry_at)
                 dial(l, now);
@@ -464,6 +481,12 @@ void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now
                 l->changes++; /* one address after the other */
                 dialed(l, now);
         }
+}
+
+void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now)
+{
+        if (l->state == LINK_IDLE || l->state == LINK_DIALING)
+                connect_further(l, wanted, now);
         if (l->state != LINK_HANDSHAKE && l->state != LINK_READY)
                 return;
         snib__link_flush(l);

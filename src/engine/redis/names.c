@@ -43,20 +43,32 @@ size_t snib__name_prefix(enum redis_name which)
         return forms[which].prefix_length;
 }
 
+size_t snib__name_length(enum redis_name which, struct snib__name name, bool braced)
+{
+        return forms[which].prefix_length + name.length + forms[which].suffix_length +
+               2 * (braced || forms[which].braces);
+}
+
+void snib__name_put(enum redis_name which, struct snib__name name, bool braced, char *ret)
+{
+        memcpy(ret, forms[which].prefix, forms[which].prefix_length);
+        ret += forms[which].prefix_length;
+        if (braced || forms[which].braces)
+                *ret++ = '{';
+        memcpy(ret, name.bytes, name.length);
+        ret += name.length;
+        if (braced || forms[which].braces)
+                *ret++ = '}';
+        if (forms[which].suffix_length > 0)
+                memcpy(ret, forms[which].suffix, forms[which].suffix_length);
+}
+
 size_t snib__name_write(enum redis_name which, struct snib__name name, char *ret)
 {
-        size_t n = forms[which].prefix_length, suffix = forms[which].suffix_length;
         bool braced = snib__name_braced(which, name);
 
-        memcpy(ret, forms[which].prefix, n);
-        if (braced)
-                ret[n++] = '{';
-        memcpy(ret + n, name.bytes, name.length);
-        n += name.length;
-        if (braced)
-                ret[n++] = '}';
-        memcpy(ret + n, forms[which].suffix, suffix);
-        return n + suffix;
+        snib__name_put(which, name, braced, ret);
+        return snib__name_length(which, name, braced);
 }
 
 size_t snib__name_write_id(enum redis_name which, struct snib__name name, const struct snib__id *id, char *ret)

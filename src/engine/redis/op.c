@@ -80,18 +80,21 @@ bool snib__op_keep_answer(struct request *q, const void *data, size_t length)
 
 /* ---- requests */
 
-/* The arguments of one command. Texts are borrowed until it is sent; what is made up for it stands in `scratch`. */
+/* One command that is being written; `made` is room for the argument that is made up for it. */
 struct command {
-        int count;
-        const char *text[SNIB__REDIS_ARGS_MAX];
-        size_t length[SNIB__REDIS_ARGS_MAX];
-        char *scratch;
+        struct writing to;
+        char *made;
+        bool braced; /* the object's tag is its name in braces */
 };
+
+static struct command command_of(struct redis *r, const struct request *q)
+{
+        return (struct command){.made = r->scratch, .braced = snib__name_braced(NAME_TAG, q->op.name)};
+}
 
 static void put(struct command *c, const char *text, size_t length)
 {
-        c->text[c->count] = text;
-        c->length[c->count++] = length;
+        snib__link_put(&c->to, text, length);
 }
 
 static void put_text(struct command *c, const char *text)
@@ -99,18 +102,17 @@ static void put_text(struct command *c, const char *text)
         put(c, text, strlen(text));
 }
 
-static void put_made(struct command *c, size_t length)
-{
-        put(c, c->scratch, length);
-        c->scratch += length;
-}
-
 static void put_number(struct command *c, int64_t number)
 {
         size_t minus = number < 0;
 
-        c->scratch[0] = '-';
-        put_made(c, minus + snib__decimal(c->scratch + minus, minus ? -(uint64_t)number : (uint64_t)number));
+        c->made[0] = '-';
+        put(c, c->made, minus + snib__decimal(c->made + minus, minus ? -(uint64_t)number : (uint64_t)number));
+}
+
+static void put_name(struct command *c, enum redis_name which, struct snib__name name)
+{
+        snib__name_put(which, name, c->braced, snib__link_place(&c->to, snib__name_length(which, name, c->braced)));
 }
 
 /* Only who would hear of a grant is to stand in the queue. The first question leaves nothing there to take back. */
@@ -189,7 +191,7 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
                 put(c, op->data, op->data_length);
                 break;
         case PUT_REQUEST_KEY:
-                put_made(c, snib__name_write_id(NAME_REQUEST, op->name, &op->id, c->scratch));
+                put(c, c->made, snib__name_write_id(NAME_REQUEST, op->name, &op->id, c->made));
                 break;
         case PUT_DONE_MS:
                 put_number(c, SNIB__DONE_MS);
@@ -198,41 +200,75 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
                 put_text(c, q->tag.attempt > 1 ? "1" : "0");
                 break;
         default:
-                put_made(c, snib__name_write((enum redis_name)what, op->name, c->scratch));
+                put_name(c, (enum redis_name)what, op->name);
                 break;
         }
+}
+
+/* Room for `count` arguments that put_one() puts, each made of the name and less than what may stand around it, or what
+ * the request carries. */
+static size_t room_of(const struct request *q, int count)
+{
+        return (size_t)count * (q->op.name.length + SNIB__DERIVED_MAX - SNIB_NAME_MAX) + q->op.data_length;
 }
 
 /* How many listen to the channels on which waiters of this kind wait, in a request of its own before that of the
  * QUERY, so that its reply is there first. Without it the answer is only poorer. */
 static void send_waiters(struct redis *r, struct request *q, snib__ns now)
 {
+        int first = q->op.kind == SNIB_KIND_ANY ? NAME_LOCK_CHANNEL : (int)snib__name_channel(q->op.kind);
+        int last = q->op.kind == SNIB_KIND_ANY ? NAME_LISTENING - 1 : first, count = last - first + 2;
         struct request *part = snib__redis_request(r, REQUEST_WAITERS, now);
-        struct command c = {.scratch = r->scratch};
+        struct command c = command_of(r, q);
 
         if (!part)
                 return;
         part->parent = q;
-        put_text(&c, "PUBSUB");
-        put_text(&c, "NUMSUB");
-        if (q->op.kind == SNIB_KIND_ANY)
-                for (int form = NAME_LOCK_CHANNEL; form < NAME_LISTENING; form++)
-                        put_one(&c, r, q, (enum put)form);
-        else
-                put_one(&c, r, q, (enum put)snib__name_channel(q->op.kind));
+        if (!snib__link_begin(&r->commands, &c.to, 2 + count, 12 + room_of(q, count))) {
+                snib__redis_request_free(r, part);
+                return;
+        }
+        put(&c, "PUBSUB", 6);
+        put(&c, "NUMSUB", 6);
+        for (int form = first; form <= last; form++)
+                put_one(&c, r, q, (enum put)form);
         put_one(&c, r, q,
                 (enum put)NAME_LISTENING); /* the last: whoever listens there too stands in a queue if it waits */
-        if (!snib__link_send(&r->commands, part, c.count, c.text, c.length, now))
-                snib__redis_request_free(r, part);
+        snib__link_end(&r->commands, &c.to, part, now);
+}
+
+static int puts_of(const struct row *row)
+{
+        int count = 0;
+
+        while (count < SNIB__REDIS_PUTS_MAX && row->puts[count])
+                count++;
+        return count;
+}
+
+/* EVALSHA or EVAL, the script, how many keys, and what the row says. */
+static bool write_op(struct redis *r, struct request *q, snib__ns now)
+{
+        const struct snib__redis_script *s = &snib__redis_scripts[q->row->script];
+        struct command c = command_of(r, q);
+        char keys[1] = {(char)('0' + q->row->keys)};
+        int count = puts_of(q->row);
+        size_t script = q->by_text ? s->length : 40;
+
+        snib__assert(q->row->keys < 10);
+        if (!snib__link_begin(&r->commands, &c.to, 3 + count, 7 + script + 1 + room_of(q, count)))
+                return false;
+        put(&c, q->by_text ? "EVAL" : "EVALSHA", q->by_text ? 4 : 7);
+        put(&c, q->by_text ? s->text : s->sha1, script);
+        put(&c, keys, 1);
+        for (int i = 0; i < count; i++)
+                put_one(&c, r, q, (enum put)q->row->puts[i]);
+        snib__link_end(&r->commands, &c.to, q, now);
+        return true;
 }
 
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
 {
-        struct command c;
-        const struct snib__redis_script *s = &snib__redis_scripts[q->row->script];
-        char keys[1] = {(char)('0' + q->row->keys)};
-
-        snib__assert(q->row->keys < 10);
         if (q->op.name.length > SNIB_NAME_MAX)
                 return false;
         if (q->op.verb == SNIB__QUERY && q->kind == REQUEST_OP)
@@ -240,14 +276,7 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
         if (q->op.verb == SNIB__ACQUIRE && !snib__kind_momentary(q->op.kind))
                 snib__who_used(r, now); /* before it: whoever is told of the new holder finds who it is */
         q->by_text = r->commands.by_text[q->row->script];
-        c.count = 0;
-        c.scratch = r->scratch;
-        put(&c, q->by_text ? "EVAL" : "EVALSHA", q->by_text ? 4 : 7);
-        put(&c, q->by_text ? s->text : s->sha1, q->by_text ? s->length : 40);
-        put(&c, keys, 1);
-        for (int i = 0; i < SNIB__REDIS_PUTS_MAX && q->row->puts[i]; i++)
-                put_one(&c, r, q, (enum put)q->row->puts[i]);
-        return snib__link_send(&r->commands, q, c.count, c.text, c.length, now);
+        return write_op(r, q, now);
 }
 
 /* ---- answers */

@@ -64,9 +64,10 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
         return q;
 }
 
+/* Last in, first out: it is warm. */
 void snib__redis_request_free(struct redis *r, struct request *q)
 {
-        snib__list_append(&r->free, &q->note.link);
+        snib__list_append(r->free.next, &q->note.link);
 }
 
 void snib__redis_tell(struct redis *r, struct note *note, enum note_of of)
@@ -254,9 +255,15 @@ static int redis_open(struct snib__engine **ret, const struct snib__engine_confi
         return snib__redis_open_with(ret, config, &snib__redis_socket_transport, NULL, now, err);
 }
 
+static void send_renewals(struct redis *r, snib__ns now)
+{
+        if (r->renewals_count > 0)
+                snib__renewals_send(r, now);
+}
+
 static void send_op(struct redis *r, struct request *q, snib__ns now)
 {
-        snib__renewals_send(r, now);
+        send_renewals(r, now);
         if (!snib__op_send(r, q, now))
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", snib__redis_no_room);
 }
@@ -291,14 +298,14 @@ static void redis_flush(struct snib__engine *e)
 {
         struct redis *r = redis_of(e);
 
-        snib__renewals_send(r, r->renewals_at);
+        send_renewals(r, r->renewals_at);
         snib__link_flush(&r->commands);
         snib__link_flush(&r->subscriptions);
 }
 
 static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
 {
-        snib__renewals_send(redis_of(e), now);
+        send_renewals(redis_of(e), now);
         snib__listing_start(redis_of(e), tag, now);
 }
 
@@ -327,6 +334,7 @@ static void add_interest(const struct link *l, bool wanted, struct snib__interes
 static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__interest *ret)
 {
         struct redis *r = redis_of(e);
+        snib__ns tidy_at = snib__watch_due(r);
         bool told = false;
 
         ret->count = 0;
@@ -335,8 +343,8 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
         ret->changes = r->commands.changes + r->subscriptions.changes;
         add_interest(&r->commands, true, ret);
         add_interest(&r->subscriptions, r->watched > 0, ret);
-        ret->tidying = snib__watch_due(r) != SNIB__NEVER;
-        ret->deadline = snib__min(ret->deadline, snib__watch_due(r));
+        ret->tidying = tidy_at != SNIB__NEVER;
+        ret->deadline = snib__min(ret->deadline, tidy_at);
         if (r->who_used && r->commands.state == LINK_READY)
                 ret->deadline = snib__min(ret->deadline, r->who_due);
         snib__list_each (it, &r->listings) {
@@ -366,14 +374,16 @@ static void recycle(struct redis *r, snib__ns now)
                 struct request *q = snib__container(it, struct request, note.link);
                 if (q->forget)
                         snib__count_forget(r, q, now);
-                snib__list_append(&r->free, it);
+                snib__redis_request_free(r, q);
         }
         for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
                 snib__listing_free(r, snib__container(it, struct listing, link));
         for (; r->refusals && !snib__list_linked(&r->refused[r->refusals - 1].note.link); r->refusals--)
                 ;
-        snib__granted_recycle(r);
-        snib__watch_sweep(r);
+        if (r->grants > 0)
+                snib__granted_recycle(r);
+        if (r->sweep)
+                snib__watch_sweep(r);
 }
 
 /* When all that the last turn told has been taken. */
@@ -396,7 +406,7 @@ static void redis_process(struct snib__engine *e, const struct snib__interest *r
         struct redis *r = redis_of(e);
         short commands = events_of(&r->commands, ready), subscriptions = events_of(&r->subscriptions, ready);
 
-        snib__renewals_send(r, now);
+        send_renewals(r, now);
         recycle(r, now);
         go_on_listing(r, now);
         snib__watch_expire(r, now);
