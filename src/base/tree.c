@@ -135,3 +135,19 @@ struct snib__tree_node *snib__tree_seek(const struct snib__tree *t, const struct
         }
         return best;
 }
+
+struct snib__tree_node *snib__tree_seek_key(const struct snib__tree *t, snib__tree_compare_key *compare,
+                                            const void *key)
+{
+        struct snib__tree_node *n = t->root, *best = NULL;
+
+        while (n) {
+                if (compare(n, key) < 0) {
+                        n = n->child[1];
+                } else {
+                        best = n;
+                        n = n->child[0];
+                }
+        }
+        return best;
+}

@@ -48,6 +48,11 @@ struct snib__tree_node *snib__tree_next(const struct snib__tree_node *n);
  */
 struct snib__tree_node *snib__tree_seek(const struct snib__tree *t, const struct snib__tree_node *key);
 
+/* The same for a key that is no node; `compare` orders nodes as the tree's own function does. */
+typedef int snib__tree_compare_key(const struct snib__tree_node *n, const void *key);
+struct snib__tree_node *snib__tree_seek_key(const struct snib__tree *t, snib__tree_compare_key *compare,
+                                            const void *key);
+
 static inline bool snib__tree_linked(const struct snib__tree_node *n)
 {
         return n->priority != 0;

@@ -32,18 +32,35 @@ static int compare_side(int a, int b)
         return x - y;
 }
 
-static int compare_owner(const struct snib__tree_node *a, const struct snib__tree_node *b)
+struct owner_key {
+        struct snib__name name, owner;
+        int kind;
+};
+
+static int compare_owner_key(const struct snib__tree_node *n, const void *key)
 {
-        int r = compare_names(owner_hold(a)->name, owner_hold(b)->name);
+        const struct owner_key *k = key;
+        int r = compare_names(owner_hold(n)->name, k->name);
 
         if (!r)
-                r = compare_names(owner_hold(a)->owner, owner_hold(b)->owner);
-        return r ? r : compare_side(owner_hold(a)->kind, owner_hold(b)->kind);
+                r = compare_names(owner_hold(n)->owner, k->owner);
+        return r ? r : compare_side(owner_hold(n)->kind, k->kind);
+}
+
+static int compare_owner(const struct snib__tree_node *a, const struct snib__tree_node *b)
+{
+        return compare_owner_key(a,
+                                 &(struct owner_key){owner_hold(b)->name, owner_hold(b)->owner, owner_hold(b)->kind});
 }
 
 static const struct snib__hold *wait_hold(const struct snib__tree_node *n)
 {
         return snib__container(n, const struct snib__hold, by_wait);
+}
+
+static int compare_wait_name(const struct snib__tree_node *n, const void *name)
+{
+        return compare_names(wait_hold(n)->name, *(const struct snib__name *)name);
 }
 
 static int compare_wait(const struct snib__tree_node *a, const struct snib__tree_node *b)
@@ -234,9 +251,10 @@ snib__ns snib__lease_trusted(snib__ns lease)
 
 struct snib__hold *snib__core_find(struct snib__core *c, struct snib__name name, struct snib__name owner, int kind)
 {
-        struct snib__hold key = {.name = name, .owner = owner, .kind = kind};
-        struct snib__tree_node *n = snib__tree_seek(&c->by_owner, &key.by_owner);
-        return n && compare_owner(n, &key.by_owner) == 0 ? (struct snib__hold *)owner_hold(n) : NULL;
+        struct owner_key key = {name, owner, kind};
+        struct snib__tree_node *n = snib__tree_seek_key(&c->by_owner, compare_owner_key, &key);
+
+        return n && compare_owner_key(n, &key) == 0 ? (struct snib__hold *)owner_hold(n) : NULL;
 }
 
 static void attach(struct snib__core *c, struct snib__hold *h, struct snib__call *call)
@@ -362,6 +380,12 @@ void snib__core_close(struct snib__core *c, snib__ns now)
         }
 }
 
+static void resume(struct snib__core *c, snib__ns now)
+{
+        if (!snib__list_empty(&c->postponed))
+                snib__held_resume(c, now);
+}
+
 static void dispatch_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         switch (h->state) {
@@ -394,16 +418,16 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
                 return false;
         set_outstanding(c, h, false);
         dispatch_reply(c, h, r, now);
-        snib__held_resume(c, now);
+        resume(c, now);
         return true;
 }
 
 /* The holds of one name in one of the two trees: the first, then by snib__tree_next() while same_name(). */
 struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name)
 {
-        struct snib__hold key = {.name = name, .cookie = 0};
-        struct snib__tree_node *n = snib__tree_seek(&c->by_wait, &key.by_wait);
-        return n && compare_names(wait_hold(n)->name, name) == 0 ? (struct snib__hold *)wait_hold(n) : NULL;
+        struct snib__tree_node *n = snib__tree_seek_key(&c->by_wait, compare_wait_name, &name);
+
+        return n && compare_wait_name(n, &name) == 0 ? (struct snib__hold *)wait_hold(n) : NULL;
 }
 
 struct snib__hold *snib__wait_next(struct snib__hold *h)
@@ -484,9 +508,10 @@ void snib__core_next_in_line(struct snib__core *c, struct snib__name name, const
 
 struct snib__hold *snib__core_held(struct snib__core *c, struct snib__name name, const struct snib__id *id)
 {
-        struct snib__hold key = {.name = name, .owner = {"", 0}};
+        struct owner_key key = {.name = name, .owner = {"", 0}};
+        struct snib__tree_node *n = snib__tree_seek_key(&c->by_owner, compare_owner_key, &key);
 
-        for (struct snib__tree_node *n = snib__tree_seek(&c->by_owner, &key.by_owner); n; n = snib__tree_next(n)) {
+        for (; n; n = snib__tree_next(n)) {
                 struct snib__hold *h = (struct snib__hold *)owner_hold(n);
 
                 if (compare_names(h->name, name) != 0)
@@ -613,7 +638,7 @@ void snib__core_tick(struct snib__core *c, snib__ns now)
                 snib__timer_set(c, t, SNIB__NEVER);
                 wake(c, t, now);
         }
-        snib__held_resume(c, now);
+        resume(c, now);
 }
 
 snib__ns snib__core_deadline(const struct snib__core *c)
@@ -625,10 +650,7 @@ snib__ns snib__core_deadline(const struct snib__core *c)
 
 static bool effect(struct snib__effect *ret, enum snib__effect_kind kind, struct snib__hold *h)
 {
-        ret->kind = kind;
-        ret->hold = h;
-        ret->call = NULL;
-        ret->ask = NULL;
+        *ret = (struct snib__effect){.kind = kind, .hold = h};
         return true;
 }
 
@@ -641,30 +663,38 @@ static void name_own_writer(struct snib__core *c, const struct snib__hold *h, st
                 *ret = writer->id;
 }
 
+/* What a hold asks for, in the core's own op: the fields that no hold sets stay zero. */
+static void fill_op(struct snib__core *c, struct snib__hold *h, struct snib__op *op)
+{
+        op->verb = h->verb;
+        op->kind = h->kind;
+        op->enqueue = h->verb == SNIB__ACQUIRE && h->queued;
+        op->n = h->n;
+        op->settled = !h->stray;
+        op->name = h->name;
+        op->id = h->id;
+        op->who = c->config.who;
+        op->lease_ms = h->lease / SNIB__MS;
+        op->token = 0;
+        op->under.text[0] = 0;
+        if (h->verb != SNIB__ACQUIRE)
+                return;
+        if (h->observe)
+                op->verb = SNIB__OBSERVE;
+        if (h->observe || !SNIB__BUG(token_not_compared_on_reentry))
+                op->token = h->token - h->passed;
+        if (h->kind == SNIB_KIND_READ && !SNIB__BUG(own_writer_not_named))
+                name_own_writer(c, h, &op->under);
+}
+
 static bool submit_hold(struct snib__core *c, struct snib__hold *h, struct snib__effect *ret)
 {
         effect(ret, SNIB__EFFECT_SUBMIT, h);
-        memset(&ret->op, 0, sizeof(ret->op));
+        fill_op(c, h, &c->op);
         h->submit = false;
+        ret->op = &c->op;
         ret->cookie = h->cookie;
         ret->attempt = h->attempt;
-        ret->op.verb = h->verb;
-        ret->op.kind = h->kind;
-        ret->op.enqueue = h->verb == SNIB__ACQUIRE && h->queued;
-        ret->op.n = h->n;
-        ret->op.settled = !h->stray;
-        ret->op.name = h->name;
-        ret->op.id = h->id;
-        ret->op.who = c->config.who;
-        ret->op.lease_ms = h->lease / SNIB__MS;
-        if (h->verb != SNIB__ACQUIRE)
-                return true;
-        if (h->observe)
-                ret->op.verb = SNIB__OBSERVE;
-        if (h->observe || !SNIB__BUG(token_not_compared_on_reentry))
-                ret->op.token = h->token - h->passed;
-        if (h->kind == SNIB_KIND_READ && !SNIB__BUG(own_writer_not_named))
-                name_own_writer(c, h, &ret->op.under);
         return true;
 }
 
@@ -717,7 +747,7 @@ bool snib__core_next(struct snib__core *c, struct snib__effect *ret)
 
                 effect(ret, a->answered ? SNIB__EFFECT_ANSWER_ASK : SNIB__EFFECT_SUBMIT, NULL);
                 ret->ask = a;
-                ret->op = a->op;
+                ret->op = &a->op;
                 ret->cookie = a->cookie;
                 ret->attempt = a->attempt;
                 if (a->answered || a->submit) {

@@ -213,6 +213,7 @@ struct snib__core {
         int renewing;                /* renewals without an answer */
         int losses;                  /* holds with lost_pending */
         uint64_t polls;              /* questions asked by timer only: the safety net's use */
+        struct snib__op op;          /* of the effect that was pulled last */
 };
 
 enum snib__effect_kind {
@@ -230,7 +231,7 @@ struct snib__effect {
         struct snib__hold *hold;
         struct snib__call *call;
         struct snib__ask *ask;
-        struct snib__op op;
+        const struct snib__op *op; /* lives until the next is pulled */
         uint64_t cookie;
         uint32_t attempt;
 };

@@ -167,11 +167,20 @@ static bool has(const struct snib__interest *i, int fd)
         return false;
 }
 
+static bool same(const struct snib__interest *a, const struct snib__interest *b)
+{
+        bool equal = a->changes == b->changes && a->count == b->count;
+
+        for (int k = 0; equal && k < a->count; k++)
+                equal = a->fds[k].fd == b->fds[k].fd && a->fds[k].events == b->fds[k].events;
+        return equal;
+}
+
 void snib__drive_register(struct snib_client *c)
 {
         const struct snib__interest *i = &c->wanted;
 
-        if (i->count == c->registered.count && covers(&c->registered, i) && covers(i, &c->registered))
+        if (same(i, &c->registered))
                 return;
         for (int k = 0; k < c->registered.count; k++)
                 if (!has(i, c->registered.fds[k].fd))

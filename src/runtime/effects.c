@@ -80,7 +80,7 @@ static void submit(struct snib_client *c, const struct snib__effect *e, snib__ns
         tag.object = e->ask ? tag_object(e->ask, TAG_ASK) : tag_object(e->hold, TAG_HOLD);
         if (!c->silent_since)
                 c->silent_since = now;
-        c->engine->ops->submit(c->engine, tag, &e->op, now);
+        c->engine->ops->submit(c->engine, tag, e->op, now);
 }
 
 static void freed(struct snib_client *c, struct snib_grant *g)

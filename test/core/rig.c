@@ -61,11 +61,11 @@ void pull(struct rig *r)
                         say(r, "answer-ask %d; ", e.ask->result);
                         break;
                 case SNIB__EFFECT_SUBMIT:
-                        say(r, "%s#%u; ", verb_text(e.op.verb), e.attempt);
+                        say(r, "%s#%u; ", verb_text(e.op->verb), e.attempt);
                         r->hold = e.hold;
                         r->cookie = e.cookie;
                         r->attempt = e.attempt;
-                        r->op = e.op;
+                        r->op = *e.op;
                         break;
                 case SNIB__EFFECT_WATCH:
                         say(r, "watch; ");

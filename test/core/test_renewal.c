@@ -43,7 +43,7 @@ static int asked(struct crowd *w, enum snib__verb verb, struct snib__hold **ret)
 
         while (snib__core_next(&w->core, &e)) {
                 w->lost += e.kind == SNIB__EFFECT_LOST;
-                if (e.kind != SNIB__EFFECT_SUBMIT || e.op.verb != verb)
+                if (e.kind != SNIB__EFFECT_SUBMIT || e.op->verb != verb)
                         continue;
                 if (ret)
                         ret[n] = e.hold;

@@ -300,14 +300,14 @@ void sim_check_tokens(struct sim *w)
 static void check_ask(struct sim *w, struct sim_client *c, const struct snib__effect *e)
 {
         struct sim_ask *a = snib__container(e->ask, struct sim_ask, ask);
-        enum snib__verb verb = e->op.verb;
+        enum snib__verb verb = e->op->verb;
 
         c->forces +=
-            verb == SNIB__FORCE || verb == SNIB__RELEASE || (verb == SNIB__DELETE && e->op.kind == SNIB_KIND_PERMITS);
+            verb == SNIB__FORCE || verb == SNIB__RELEASE || (verb == SNIB__DELETE && e->op->kind == SNIB_KIND_PERMITS);
         c->resets += verb == SNIB__RESIZE || verb == SNIB__DRAIN;
         c->deletes += verb == SNIB__DELETE;
         if (a->log && verb == SNIB__ADD && !a->log->account)
-                sim_account_open(w, a->log, e->op.n);
+                sim_account_open(w, a->log, e->op->n);
 }
 
 void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__effect *e)
@@ -319,13 +319,13 @@ void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__ef
                 return;
         }
         h->log->sent_at = w->now;
-        if (e->op.kind == SNIB_KIND_SEMAPHORE && e->op.verb == SNIB__ACQUIRE && !h->log->account)
-                sim_account_open(w, h->log, -e->op.n);
-        if (e->op.verb == SNIB__RELEASE)
+        if (e->op->kind == SNIB_KIND_SEMAPHORE && e->op->verb == SNIB__ACQUIRE && !h->log->account)
+                sim_account_open(w, h->log, -e->op->n);
+        if (e->op->verb == SNIB__RELEASE)
                 h->log->release_sent = true;
-        if (e->op.verb == SNIB__RENEW && e->hold->state != SNIB__HELD)
+        if (e->op->verb == SNIB__RENEW && e->hold->state != SNIB__HELD)
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d, which it does not hold", c->index, h->log->number);
-        if (e->op.verb == SNIB__RENEW && h->log->release_sent)
+        if (e->op->verb == SNIB__RENEW && h->log->release_sent)
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d after releasing it", c->index, h->log->number);
 }
 

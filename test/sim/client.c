@@ -38,11 +38,11 @@ static void submit(struct sim *w, struct sim_client *c, const struct snib__effec
         struct sim_hold *h = e->hold ? snib__container(e->hold, struct sim_hold, hold) : NULL;
 
         tag.object = h ? (void *)h : snib__container(e->ask, struct sim_ask, ask);
-        sim_trace(w, c->index, "submit", e->attempt, "%s %.*s #%d attempt %u lease %d%s", verbs[e->op.verb],
-                  (int)e->op.name.length, e->op.name.bytes, h ? h->log->number : 0, e->attempt, (int)e->op.lease_ms,
-                  e->op.enqueue ? " enqueue" : "");
+        sim_trace(w, c->index, "submit", e->attempt, "%s %.*s #%d attempt %u lease %d%s", verbs[e->op->verb],
+                  (int)e->op->name.length, e->op->name.bytes, h ? h->log->number : 0, e->attempt, (int)e->op->lease_ms,
+                  e->op->enqueue ? " enqueue" : "");
         sim_check_submit(w, c, e);
-        c->ops->submit(c->engine, tag, &e->op, sim_local(w, c));
+        c->ops->submit(c->engine, tag, e->op, sim_local(w, c));
         /* One that is alone leaves at once; others are kept for company. */
         if (c->core.outstanding == 1 && c->ops->flush)
                 c->ops->flush(c->engine);

@@ -104,7 +104,7 @@ static void submit(struct party *p, const struct snib__effect *e)
                            .hold = (int)(thread_of(e->hold) - z.thread),
                            .cookie = e->cookie,
                            .attempt = e->attempt,
-                           .op = e->op};
+                           .op = *e->op};
 
         if (p->linked) {
                 put(&p->requests, l);
