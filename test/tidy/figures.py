@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import tap
+
 SIZES = (1, 32, 128)
 
 
@@ -99,12 +101,7 @@ def main():
     cases = [('the README says what was measured', complaints_of_readme(source)),
              ('what is wanted is held against medians of the rounds', complaints_of_goals(source)),
              ('gen-docs --check sees a figure that was measured otherwise', complaints_of_check(source, library))]
-    for number, (name, complaint) in enumerate(cases, 1):
-        print(f'{"not ok" if complaint else "ok"} {number} - {name}')
-        for line in (complaint or '').splitlines():
-            print(f'# {line}')
-    print(f'1..{len(cases)}')
-    return 1 if any(c for _, c in cases) else 0
+    return tap.report(cases)
 
 
 if __name__ == '__main__':

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import tap
+
 OPENING = '''/* SPDX-License-Identifier: Apache-2.0 */
 
 /*
@@ -83,12 +85,7 @@ def main():
     tools, compiler = Path(sys.argv[1]), sys.argv[2:]
     complaints = [(f'{tool} sees {name}', sees_plant(tools, tool, file, text, expected)) for name, tool, file, text, expected in PLANTS]
     complaints.append(('check-layers sees a pure object that asks for the time', sees_symbol(tools, compiler)))
-    for number, (name, complaint) in enumerate(complaints, 1):
-        print(f'{"not ok" if complaint else "ok"} {number} - {name}')
-        for line in (complaint or '').splitlines():
-            print(f'# {line}')
-    print(f'1..{len(complaints)}')
-    return 1 if any(c for _, c in complaints) else 0
+    return tap.report(complaints)
 
 
 if __name__ == '__main__':

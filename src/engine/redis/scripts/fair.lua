@@ -11,11 +11,8 @@ local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function failed(reply)
-  return type(reply) == 'table' and reply.err
-end
+-- include clock.lua
+-- include failed.lua
 -- Takes ids out of the queue. Those behind lose what the leaver's turn added to theirs.
 local function leave(gone)
   local before = 0

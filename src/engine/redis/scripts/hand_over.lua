@@ -16,9 +16,7 @@ if type(entry) == 'string' and redis.pcall('EXISTS', KEYS[1]) ~= 0 then
 end
 local time = type(entry) == 'string' and redis.call('TIME')
 local now = time and time[1] * 1000 + math.floor(time[2] / 1000)
-local function failed(reply)
-  return type(reply) == 'table' and reply.err
-end
+-- include failed.lua
 local function new_token(tokens)
   if tokens == '0' then
     return time[1] .. string.format('%06d', time[2])

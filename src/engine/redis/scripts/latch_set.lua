@@ -7,9 +7,7 @@ local done = redis.pcall('GET', KEYS[2])
 if type(count) == 'table' or type(done) == 'table' then
   return type(count) == 'table' and count or done
 end
-if done then
-  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
-end
+-- include done.lua
 if count and not count:find('^%-?%d+$') then
   return {-1}
 end

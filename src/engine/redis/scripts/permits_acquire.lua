@@ -3,8 +3,7 @@
 -- as the client knows, else 0: with one it confirms and takes none, ARGV[3] ids, 16 bytes each, one after the other, ARGV[4] channel.
 -- {1, now in us}: taken; {2, now in us}: were out; {0, free, ms until the first expires or -1}: not enough; {0}: there are none; {3}: with a token:
 -- none of them is out; {-1}: a string, but no number.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include clock.lua
 local free = redis.pcall('GET', KEYS[1])
 local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
 if type(free) == 'table' or type(dead) == 'table' then

@@ -3,17 +3,14 @@
 -- RESIZE: so many, 9, ADD: so many more, below 0: fewer; ARGV[2] how many, ARGV[3] 1: only if they exist, ARGV[4] channel, ARGV[5] how
 -- long to remember in ms, ARGV[6] 1: a repetition, whose refusal is remembered, too.
 -- {1, free}: done, now or before; {0, free}: they exist, {0}: they do not, now or before; {-1}: a string, but no number; {-2}: out of range.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include clock.lua
 local free = redis.pcall('GET', KEYS[1])
 local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
 local done = redis.pcall('GET', KEYS[3])
 if type(free) == 'table' or type(dead) == 'table' or type(done) == 'table' then
   return type(free) == 'table' and free or type(dead) == 'table' and dead or done
 end
-if done then
-  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
-end
+-- include done.lua
 if free and not free:find('^%-?%d+$') then
   return {-1}
 end

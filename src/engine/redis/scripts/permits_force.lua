@@ -1,8 +1,7 @@
 -- Takes back every permit that is out.
 -- KEYS[1] how many are free, KEYS[2] who is out until when; ARGV[1] channel.
 -- {1, how many were free, how many were out}; {0}: there are none; {-1}: a string, but no number.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include clock.lua
 local free = redis.pcall('GET', KEYS[1])
 local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
 if type(free) == 'table' or type(dead) == 'table' then

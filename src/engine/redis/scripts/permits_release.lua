@@ -3,8 +3,7 @@
 -- KEYS[1] how many are free, KEYS[2] who is out until when, KEYS[3] memory of this request, if any; ARGV[1] ids, 16 bytes each, one
 -- after the other, ARGV[2] channel, ARGV[3] how long to remember in ms, ARGV[4] 1: a repetition, whose refusal is remembered, too.
 -- {1}: given back, now or before; {0}: none of them, or not all, are out, now or before; {-1}: a string, but no number.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include clock.lua
 local free = redis.pcall('GET', KEYS[1])
 local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
 local done = KEYS[3] and redis.pcall('GET', KEYS[3])

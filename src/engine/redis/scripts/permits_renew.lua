@@ -2,8 +2,7 @@
 -- KEYS[1] how many are free, KEYS[2] who is out until when; ARGV[1] lease in ms, 0: for ever, ARGV[2] ids, 16 bytes each, one after the
 -- other, ARGV[3] channel.
 -- {1}: renewed; {0}: not all of them are out; {-1}: a string, but no number.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include clock.lua
 local free = redis.pcall('GET', KEYS[1])
 local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
 if type(free) == 'table' or type(dead) == 'table' then

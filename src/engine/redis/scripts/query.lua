@@ -50,11 +50,11 @@ if kind == 'hash' then
   end
   kind = waiters > 0 and 'fair' or token ~= '' and 'fenced' or 'lock'
   if waiters < 0 then
-    local time = redis.call('TIME')
+    -- include clock.lua
     local queue = redis.pcall('LRANGE', ARGV[5], 0, -1)
     waiters = queue.err and -1 or 0
     for _, entry in ipairs(queue.err and {} or queue) do
-      if (tonumber(string.match(entry, ' (%d+)%+?$')) or 0) > time[1] * 1000 + math.floor(time[2] / 1000) then
+      if (tonumber(string.match(entry, ' (%d+)%+?$')) or 0) > now then
         waiters = waiters + 1
       end
     end
@@ -70,8 +70,8 @@ if kind == 'string' then
   if type(taken) ~= 'number' or taken == 0 then
     return {1, 'counter', left, '', 0, -1, '', value}
   end
-  local now = redis.call('TIME')
-  taken = redis.call('ZCOUNT', ARGV[4], string.format('%d', now[1] * 1000 + math.floor(now[2] / 1000)), '+inf')
+  -- include clock.lua
+  taken = redis.call('ZCOUNT', ARGV[4], string.format('%.0f', now), '+inf')
   return {1, 'permits', left, '', taken, -1, '', value}
 end
 return {-1, kind, 0}

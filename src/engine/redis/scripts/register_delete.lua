@@ -7,9 +7,7 @@ local done = redis.pcall('GET', KEYS[2])
 if fields.err or type(done) == 'table' then
   return fields.err and fields or done
 end
-if done then
-  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
-end
+-- include done.lua
 local version = tonumber((fields[2] or '0'):match('^%d+$') or 2^53)
 if version >= 2^53 or (fields[1] ~= 'register' and redis.call('EXISTS', KEYS[1]) == 1) then
   return {-1}

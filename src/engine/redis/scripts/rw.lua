@@ -7,9 +7,7 @@
 -- not held by this id. force: {1, left, holder}: this was there; {0, -2, ''}: nothing. {-1, fields, 0}: a hash, but no such lock.
 local verb, side, id = ARGV[1], ARGV[2], ARGV[3]
 local field = side == '6' and id .. ':write' or id
-local function failed(reply)
-  return type(reply) == 'table' and reply.err
-end
+-- include failed.lua
 local mode = redis.pcall('HGET', KEYS[1], 'mode')
 if failed(mode) then
   return mode

@@ -7,9 +7,7 @@ local done = redis.pcall('GET', KEYS[2])
 if type(free) == 'table' or type(done) == 'table' then
   return type(free) == 'table' and free or done
 end
-if done then
-  return {done:find('^no') and 0 or 1, tonumber((done:gsub('^no', '')))}
-end
+-- include done.lua
 if not free and ARGV[2] == '1' then
   if ARGV[5] == '1' then
     redis.pcall('SET', KEYS[2], 'no', 'PX', ARGV[4])

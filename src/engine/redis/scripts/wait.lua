@@ -4,8 +4,8 @@
 -- is its token; `stray`: '+': it may come to stand there twice. What is refused (a full server, no right, another type) leaves the waiter without a place.
 local place, waiters = 0, nil
 if tonumber(number) > 0 then
-  local time = redis.call('TIME')
-  local ends = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + waiter_lease)
+  -- include clock.lua
+  local ends = string.format('%.0f', now + waiter_lease)
   local entry = table.concat({ARGV[1], ARGV[2], number, tokens, ends}, ' ') .. (stray or '')
   local all = number ~= '1' and redis.pcall('LRANGE', queue, 0, -1) or {}
   for i, other in ipairs(all.err and {} or all) do
