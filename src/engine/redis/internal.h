@@ -62,8 +62,7 @@ enum put {
         PUT_LAST_TOKEN, /* of the tokens that a hold has; with PUT_TOKENS, how many */
         PUT_TOKENS,
         PUT_ENQUEUE,  /* 1 or 0 */
-        PUT_QUESTION, /* of a waiter's, its number. Above 0: it is to stand in the queue; then PUT_WAITER_LEASE follows,
-                         and "+" if not PUT_SETTLED */
+        PUT_QUESTION, /* of a waiter's, its number. Above 0: it is to stand in the queue, with "+" if not PUT_SETTLED */
         PUT_WAITER_LEASE, /* how long a waiter that says nothing is believed to live */
         PUT_SETTLED,      /* 1: no earlier request of this id can be executed any more; or 0 */
         PUT_UNDER,

@@ -125,10 +125,21 @@ static int64_t question_number(const struct redis *r, const struct request *q)
         return number > 1 ? -number : 0;
 }
 
+static void put_question(struct command *c, int64_t number, bool settled)
+{
+        size_t length = number > 0 ? snib__decimal(c->made, (uint64_t)number) : 0;
+
+        if (number <= 0) {
+                put_number(c, number);
+        } else {
+                c->made[length] = '+';
+                put(c, c->made, length + !settled);
+        }
+}
+
 static void put_one(struct command *c, const struct redis *r, const struct request *q, enum put what)
 {
         const struct snib__op *op = &q->op;
-        int64_t number;
 
         switch (what) {
         case PUT_NAME:
@@ -174,12 +185,7 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
                 put_text(c, op->enqueue ? "1" : "0");
                 break;
         case PUT_QUESTION:
-                number = question_number(r, q);
-                put_number(c, number);
-                if (number > 0)
-                        put_number(c, SNIB__WAITER_LEASE_MS);
-                if (number > 0 && !op->settled)
-                        put_text(c, "+");
+                put_question(c, question_number(r, q), op->settled);
                 break;
         case PUT_SETTLED:
                 put_text(c, op->settled ? "1" : "0");

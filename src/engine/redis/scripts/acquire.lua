@@ -1,10 +1,9 @@
 -- Takes the lock if it is free, confirms it if this id holds it: either way the lease starts now.
 -- KEYS[1] the lock; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the token this hold has as far as the client knows, else 0: with
--- one it is a re-entry, which confirms a hold and begins none. With a queue: ARGV[4] the number of this question, see wait.lua; if it
--- is above 0 ARGV[5], how long a waiter lives unheard in ms, and if an earlier question of this id may be executed late ARGV[6] '+'.
+-- one it is a re-entry, which confirms a hold and begins none. With a queue: ARGV[4] the number of this question, see wait.lua.
 -- {1, now in us}: taken; {2, now in us}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; with a
 -- queue {0, left, holder, place, waiters}: busy; {-1, fields, has a field "mode"}: a hash, but no lock of this kind.
-local number, waiter_lease, stray, tokens = ARGV[4], ARGV[5], ARGV[6], '0'
+local number, tokens = ARGV[4], '0'
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields

@@ -2,11 +2,11 @@
 -- a lost counter cannot bring an old token back. The counter is their last. It is counted by INCRBY and handed on as text: Lua's
 -- numbers end at 2^53.
 -- KEYS[1] the lock, KEYS[2] its token counter; ARGV[1] hold id, ARGV[2] lease in ms, ARGV[3] the last token this hold has as far as
--- the client knows, else 0, ARGV[4] how many tokens a hold has. With a queue: ARGV[5] to ARGV[7] as ARGV[4] to ARGV[6] of
--- acquire.lua; without: ARGV[5] channel on which a new hold is told.
+-- the client knows, else 0, ARGV[4] how many tokens a hold has. With a queue: ARGV[5] as ARGV[4] of acquire.lua; without: ARGV[5] channel on
+-- which a new hold is told.
 -- {1, last token}: taken; {2, last token}: was held by this id; {0, left, holder}: busy, or with left -2 and no holder: gone; with a
 -- queue {0, left, holder, place, waiters}: busy; {-1, fields, has a field "mode"}: no lock of this kind.
-local number, waiter_lease, stray, tokens = tonumber(ARGV[5]) and ARGV[5], ARGV[6], ARGV[7], ARGV[4]
+local number, tokens = string.match(ARGV[5], '^-?%d') and ARGV[5], ARGV[4]
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields

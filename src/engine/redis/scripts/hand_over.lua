@@ -29,7 +29,7 @@ local function new_token(tokens)
   return redis.call('GET', counter)
 end
 while type(entry) == 'string' do
-  local id, lease, number, tokens, ends, stray = string.match(entry, '^(%S+) (%d+) (%d+) (%d+) (%d+)(%+?)$')
+  local id, lease, number, stray, tokens, ends = string.match(entry, '^(%S+) (%d+) (%d+)(%+?) (%d+) (%d+)$')
   local told = id and id ~= leaver and tonumber(ends) > now and 'snib_granted:' .. string.sub(id, 1, 36)
   local listeners = told and redis.pcall('PUBSUB', 'NUMSUB', channel, 'snib_listening:' .. tag, told)
   local hears = listeners and not failed(listeners) and listeners[6] > 0

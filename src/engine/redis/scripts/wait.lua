@@ -1,12 +1,13 @@
 -- Part of the acquire scripts: the lock is somebody else's. Stands in the queue, or goes on standing there, and answers.
--- `number`: of this question of the waiter's, 1 the first of all, not above 0: it is not to stand there from now on; `waiter_lease`: how long
--- one lives unheard in ms, which its entry says by the server's clock; `tokens`: how many of the counter's its hold is to have, '0': the time
--- is its token; `stray`: '+': it may come to stand there twice. What is refused (a full server, no right, another type) leaves the waiter without a place.
+-- `number`: of this question of the waiter's, 1 the first of all, not above 0: it is not to stand there from now on. With '+': an earlier one
+-- may be executed late, so that it may come to stand there twice. `tokens`: how many of the counter's its hold is to have, '0': the time is
+-- its token. Whoever says nothing is believed to wait for 5 s (SNIB__WAITER_LEASE_MS), until which instant by the server's clock its entry
+-- says. What is refused (a full server, no right, another type) leaves the waiter without a place.
 local place, waiters = 0, nil
-if tonumber(number) > 0 then
+if stands then
   -- include clock.lua
-  local ends = string.format('%.0f', now + waiter_lease)
-  local entry = table.concat({ARGV[1], ARGV[2], number, tokens, ends}, ' ') .. (stray or '')
+  local ends = string.format('%.0f', now + 5000)
+  local entry = table.concat({ARGV[1], ARGV[2], number, tokens, ends}, ' ')
   local all = number ~= '1' and redis.pcall('LRANGE', queue, 0, -1) or {}
   for i, other in ipairs(all.err and {} or all) do
     if string.sub(other, 1, #ARGV[1] + 1) == ARGV[1] .. ' ' then
