@@ -100,7 +100,8 @@
         X(direct_grant_queue_not_left, 95, "direct grant: whoever gives up stays in the queue")                       \
         X(direct_grant_holder_stays_queued, 96, "direct grant: whoever takes a free lock stays in the queue")         \
         X(direct_grant_wakes_nobody, 97, "direct grant: when all who stood in the queue were dead, nobody is told")   \
-        X(direct_grant_last_first, 98, "direct grant: to whoever came last")
+        X(direct_grant_last_first, 98, "direct grant: to whoever came last")                                          \
+        X(direct_grant_lease_short, 99, "direct grant: the hold ends as if it had to be confirmed first")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

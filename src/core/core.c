@@ -671,6 +671,7 @@ static void fill_op(struct snib__core *c, struct snib__hold *h, struct snib__op 
         op->enqueue = h->verb == SNIB__ACQUIRE && h->queued;
         op->n = h->n;
         op->settled = !h->stray;
+        op->number = h->attempt;
         op->name = h->name;
         op->id = h->id;
         op->who = c->config.who;

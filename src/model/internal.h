@@ -33,8 +33,8 @@ const struct snib__holder *snib__seat_find(const struct snib__record *r, const s
 const struct snib__holder *snib__seat_writer(const struct snib__record *r);
 /* May such a one sit down now, if nobody is before it? `under` may be NULL. */
 bool snib__seat_may(const struct snib__record *r, int kind, int64_t n, const struct snib__id *under);
-/* A new hold, with a new token. */
-void snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool claimed);
+/* A new hold, with a new token, which is answered. */
+int64_t snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool claimed);
 /* Confirms the seats that are `chosen`: their lease, as op wants it, starts again. How many these are. */
 size_t snib__seat_extend(struct snib__step *s, bool (*chosen)(const struct snib__step *, const struct snib__holder *));
 /* Frees the seats that are `chosen`; how many these were. */
@@ -67,7 +67,7 @@ void snib__queue_sweep(struct snib__step *s);
 void snib__queue_hand_over(struct snib__step *s);
 /* Tells the observers whose state is no longer what they know. */
 void snib__queue_notify(struct snib__step *s);
-void snib__queue_tell(struct snib__step *s, enum snib__tell_kind kind, const struct snib__id *id);
+void snib__queue_tell(struct snib__step *s, struct snib__tell tell);
 
 /* number.c: SET to DELETE, and the memory of what was executed. */
 

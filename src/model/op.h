@@ -88,6 +88,7 @@ struct snib__op {
         int64_t n;     /* how many: 1 for a lock; SET, RESIZE, ADD: the number */
         struct snib__id under; /* ACQUIRE of READ: the write hold of the same owner, which lets it in; empty: none */
         bool settled;          /* ACQUIRE: every earlier request with this id has been answered */
+        uint32_t number;       /* ACQUIRE: which of the requests with this id it is, from 1; 0: not said */
         bool if_exists;        /* ADD: else do nothing */
         int64_t ttl_ms;        /* SET of a SEMAPHORE: it vanishes after; 0 never */
         int64_t expected;      /* WRITE, DELETE: version, 0: no value, -1: any */

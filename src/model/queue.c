@@ -10,15 +10,15 @@
 #include "model/internal.h"
 #include <string.h>
 
-void snib__queue_tell(struct snib__step *s, enum snib__tell_kind kind, const struct snib__id *id)
+void snib__queue_tell(struct snib__step *s, struct snib__tell tell)
 {
         struct snib__change *c = s->change;
         const struct snib__tell *last = c->tells ? &c->tell[c->tells - 1] : NULL;
 
         /* The permits of one hold end one after the other. */
-        if (c->tells == c->tell_room || (last && last->kind == kind && snib__id_equal(&last->id, id)))
+        if (c->tells == c->tell_room || (last && last->kind == tell.kind && snib__id_equal(&last->id, &tell.id)))
                 return;
-        c->tell[c->tells++] = (struct snib__tell){kind, *id};
+        c->tell[c->tells++] = tell;
 }
 
 size_t snib__queue_find(const struct snib__record *r, const struct snib__id *id)
@@ -53,6 +53,7 @@ struct snib__waiter snib__queue_wish(const struct snib__step *s)
         w.kind = op->kind;
         w.lease_ms = op->lease_ms;
         w.n = op->n > 0 ? op->n : 1;
+        w.number = op->number;
         w.observer = op->verb == SNIB__OBSERVE;
         w.seen = w.observer ? op->token : 0;
         return w;
@@ -62,7 +63,7 @@ void snib__queue_join(struct snib__step *s)
 {
         struct snib__record *r = s->r;
 
-        if (r->queued >= SNIB__WAITERS_MAX || r->queued >= r->queue_room)
+        if (r->queued + r->unseen >= SNIB__WAITERS_MAX || r->queued >= r->queue_room)
                 return;
         r->queue[r->queued++] = snib__queue_wish(s);
         s->change->queue = true;
@@ -74,9 +75,11 @@ void snib__queue_refresh(struct snib__step *s, size_t place)
         int64_t expires_ms = snib__later(s->now.lease_ms, SNIB__WAITER_LEASE_MS);
         int64_t seen = w->observer ? s->op->token : 0;
 
-        if (w->seat.expires_ms == expires_ms && w->lease_ms == s->op->lease_ms && w->seen == seen)
+        if (w->seat.expires_ms == expires_ms && w->lease_ms == s->op->lease_ms && w->seen == seen &&
+            w->number == s->op->number)
                 return;
         w->seat.expires_ms = expires_ms;
+        w->number = s->op->number;
         w->lease_ms = s->op->lease_ms;
         w->seen = seen;
         s->change->queue = true;
@@ -117,6 +120,22 @@ void snib__queue_sweep(struct snib__step *s)
         shrink(s, kept);
 }
 
+/* It can go on without asking: then its lease must be all that it asked for from now on. */
+static bool goes_on(const struct snib__waiter *w)
+{
+        return w->number && w->lease_ms > 0 && !snib__kind_momentary(w->kind);
+}
+
+static void seat(struct snib__step *s, const struct snib__waiter *w)
+{
+        struct snib__tell tell = {.kind = SNIB__TELL_GRANTED, .id = w->seat.id};
+        bool whole = goes_on(w) && !SNIB__BUG(direct_grant_lease_short);
+
+        tell.token = snib__seat_take(s, w, whole);
+        tell.number = goes_on(w) ? w->number : 0;
+        snib__queue_tell(s, tell);
+}
+
 void snib__queue_hand_over(struct snib__step *s)
 {
         struct snib__record *r = s->r;
@@ -128,8 +147,7 @@ void snib__queue_hand_over(struct snib__step *s)
                 const struct snib__waiter *w = &r->queue[i];
 
                 if (!w->observer && !blocked && snib__seat_may(r, w->kind, w->n, NULL)) {
-                        snib__queue_tell(s, SNIB__TELL_GRANTED, &w->seat.id);
-                        snib__seat_take(s, w, false);
+                        seat(s, w);
                         blocked = SNIB__BUG(latch_wakes_one) && w->kind == SNIB_KIND_LATCH;
                 } else {
                         blocked |= !w->observer;
@@ -150,7 +168,7 @@ void snib__queue_notify(struct snib__step *s)
                 if (!w->observer || w->seen == snib__record_state(r, w->kind) || SNIB__BUG(observer_not_told))
                         kept = keep(r, kept, i);
                 else
-                        snib__queue_tell(s, SNIB__TELL_GRANTED, &w->seat.id);
+                        snib__queue_tell(s, (struct snib__tell){.kind = SNIB__TELL_GRANTED, .id = w->seat.id});
         }
         shrink(s, kept);
 }

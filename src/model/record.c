@@ -381,12 +381,15 @@ static void clear(struct snib__change *change)
         change->tells = 0;
 }
 
+/* The unseen stand before who asks, if it stands there: it has come in this call. */
 static void place_of(const struct snib__record *r, const struct snib__id *id, struct snib__reply *reply)
 {
         size_t place = snib__queue_find(r, id);
 
-        reply->waiters = (int64_t)snib__queue_ahead(r, r->queued);
-        reply->position = place < r->queued && !r->queue[place].observer ? (int64_t)snib__queue_ahead(r, place) + 1 : 0;
+        reply->waiters = (int64_t)(snib__queue_ahead(r, r->queued) + r->unseen);
+        reply->position = 0;
+        if (place < r->queued && !r->queue[place].observer)
+                reply->position = (int64_t)(snib__queue_ahead(r, place) + r->unseen) + 1;
 }
 
 static void answer(const struct snib__step *s, struct snib__reply *reply)

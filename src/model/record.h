@@ -32,11 +32,13 @@
  * SEMAPHORE whose TTL is over do not exist. snib__record_check tells whether a record is one; whoever loads a record
  * from outside the process asks it first.
  *
- * Hand-over: whoever makes room seats those who may sit now in the same step. Such a hold lasts the shorter of the
- * waiter's lease and SNIB__CLAIM_MS until the waiter confirms it with ACQUIRE, so that a waiter that died unnoticed
- * blocks nobody for a whole lease; a SEMAPHORE's permits that are not confirmed in that time go back. A waiter stays in
- * the queue for SNIB__WAITER_LEASE_MS after its last ACQUIRE or OBSERVE; it repeats it as a safety net well within that
- * time.
+ * Hand-over: whoever makes room seats those who may sit now in the same step. A waiter that said the number of its
+ * latest ACQUIRE is told that number, and has its whole lease from then on: it knows that its hold began after that
+ * request was sent, and goes on without asking. Where that is not possible (no number, no lease, or a SEMAPHORE, whose
+ * permits are nobody's once they are given out) such a hold lasts the shorter of the waiter's lease and SNIB__CLAIM_MS
+ * until the waiter confirms it with ACQUIRE; a SEMAPHORE's permits that are not confirmed in that time go back. A
+ * waiter stays in the queue for SNIB__WAITER_LEASE_MS after its last ACQUIRE or OBSERVE; it repeats it as a safety net
+ * well within that time.
  *
  * Numbers: SET of what exists, ADD with if_exists of what does not, ADD to an open latch and WRITE or DELETE of another
  * version change nothing: `applied` is false. DELETE of PERMITS ends all that are out. ADD without if_exists makes a
@@ -77,6 +79,7 @@ struct snib__waiter {
         int kind;
         int64_t lease_ms; /* of the hold it asks for */
         int64_t n;
+        uint32_t number; /* of its latest ACQUIRE; 0: not said */
         bool observer;
         int64_t seen; /* observer: the state it knows */
 };
@@ -104,11 +107,17 @@ struct snib__record {
         struct snib__holder *holder; /* longest first */
         size_t queued, queue_room;
         struct snib__waiter *queue;
+        size_t unseen; /* more waiters, see below; usually 0 */
         size_t dones, dones_room;
         struct snib__done *done; /* oldest first */
         const void *data;        /* REGISTER: the value; WRITE points it at op->data, for the caller to copy */
         size_t data_length;
 };
+
+/* A long queue need not be there in full for somebody who does not stand in it: `unseen` says how many more stand
+ * behind those in `queue` and before whoever joins in this call; none of them observes. What is decided then is right
+ * if the last of those in `queue` still stands there: nobody behind had to be looked at. (Whose time is over among the
+ * unseen counts as one who waits until somebody looks.) */
 
 /* The server's clocks at one instant. */
 struct snib__clock {
@@ -119,12 +128,15 @@ struct snib__clock {
 /* Whom to tell what, for engines that send wake-ups. */
 enum snib__tell_kind {
         SNIB__TELL_GRANTED = 1, /* a waiter that may go on: its seat is taken for it, the latch is open, what it
-                                   observes changed. It asks again with its id */
+                                   observes changed. It asks again with its id, but with a number: it need not if that
+                                   is its latest request's; the hold is `token`'s */
         SNIB__TELL_ENDED = 2    /* a hold that ended without its owner's release (expired, dead, forced) */
 };
 struct snib__tell {
         enum snib__tell_kind kind;
         struct snib__id id;
+        uint32_t number;
+        int64_t token;
 };
 
 /* What one call changed, for engines that store differences. `tell` is the caller's array; what finds no room in it is

@@ -142,14 +142,15 @@ static void make_room(struct snib__step *s)
         r->held--;
 }
 
-void snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool claimed)
+int64_t snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool claimed)
 {
         struct snib__record *r = s->r;
         int64_t n = w->n > 0 ? w->n : 1;
-        int64_t seats = w->kind == SNIB_KIND_PERMITS ? n : 1, token = r->token;
+        int64_t seats = w->kind == SNIB_KIND_PERMITS ? n : 1;
+        int64_t token = w->kind == SNIB_KIND_SEMAPHORE ? 0 : r->token;
 
         if (w->kind == SNIB_KIND_LATCH)
-                return;
+                return 0;
         if (w->kind == SNIB_KIND_SEMAPHORE) {
                 make_room(s);
                 r->value -= n;
@@ -171,13 +172,14 @@ void snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool cl
                 h->seat.since_ms = s->now.wall_us / 1000;
                 h->seat.expires_ms = seat_end(s->now, w->kind, w->lease_ms, claimed);
                 h->kind = w->kind;
-                h->token = w->kind == SNIB_KIND_SEMAPHORE ? 0 : token;
+                h->token = token;
                 h->lease_ms = w->lease_ms;
                 h->n = w->kind == SNIB_KIND_SEMAPHORE ? n : 1;
                 h->index = i;
                 h->claimed = claimed;
         }
         s->change->holders = true;
+        return token;
 }
 
 /* A memory is not kept longer by a repetition: who asks for a minute does not ask on. */
@@ -226,7 +228,7 @@ size_t snib__seat_leave(struct snib__step *s, bool (*chosen)(const struct snib__
                         continue;
                 }
                 if (how == SNIB__EVICTED)
-                        snib__queue_tell(s, SNIB__TELL_ENDED, &h->seat.id);
+                        snib__queue_tell(s, (struct snib__tell){.kind = SNIB__TELL_ENDED, .id = h->seat.id});
                 if (h->kind == SNIB_KIND_SEMAPHORE && how != SNIB__FORGOTTEN && !SNIB__BUG(semaphore_undo_lost))
                         give_back(r, h->n);
         }

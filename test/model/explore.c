@@ -245,14 +245,23 @@ static const struct {
         {                                         \
                 SNIB__BUG_##name, #name, scenario \
         }
-    BUG(release_without_owner_check, "lock"),   BUG(repeated_acquire_counted_twice, "lock"),
-    BUG(renewal_without_owner_check, "lock"),   BUG(token_not_raised, "lock"),
-    BUG(hand_over_skips_queue, "lock"),         BUG(writer_starved, "read-write lock"),
-    BUG(downgrade_with_gap, "read-write lock"), BUG(reader_release_frees_writer, "read-write lock"),
-    BUG(permit_released_twice, "permits"),      BUG(permits_partly_granted, "permits"),
-    BUG(semaphore_repeat_counts, "semaphore"),  BUG(semaphore_undo_lost, "semaphore"),
-    BUG(latch_counts_twice, "latch"),           BUG(latch_wakes_one, "latch"),
-    BUG(register_ignores_version, "register"),  BUG(register_version_reused, "register"),
+    BUG(release_without_owner_check, "lock"),
+    BUG(repeated_acquire_counted_twice, "lock"),
+    BUG(renewal_without_owner_check, "lock"),
+    BUG(token_not_raised, "lock"),
+    BUG(hand_over_skips_queue, "lock"),
+    BUG(direct_grant_lease_short, "lock"),
+    BUG(writer_starved, "read-write lock"),
+    BUG(downgrade_with_gap, "read-write lock"),
+    BUG(reader_release_frees_writer, "read-write lock"),
+    BUG(permit_released_twice, "permits"),
+    BUG(permits_partly_granted, "permits"),
+    BUG(semaphore_repeat_counts, "semaphore"),
+    BUG(semaphore_undo_lost, "semaphore"),
+    BUG(latch_counts_twice, "latch"),
+    BUG(latch_wakes_one, "latch"),
+    BUG(register_ignores_version, "register"),
+    BUG(register_version_reused, "register"),
     BUG(observer_not_told, "election"),
 #undef BUG
 };

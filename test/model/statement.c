@@ -20,10 +20,11 @@ struct step {
         const struct other *other; /* of an action of that kind */
         struct snib__op op;
         char permits[PERMITS][33];
-        int serial;         /* of the change */
-        bool again;         /* it is the latest one once more */
-        int ended, granted; /* actors that must be told, as bits */
-        bool noted;         /* the hand-over is over */
+        int serial;            /* of the change */
+        bool again;            /* it is the latest one once more */
+        int ended, granted;    /* actors that must be told, as bits */
+        int64_t whole[ACTORS]; /* token of who was granted its whole lease by the hand-over */
+        bool noted;            /* the hand-over is over */
         struct snib__reply reply;
         struct snib__change change;
         struct snib__tell tell[2 * ACTORS];
@@ -310,13 +311,22 @@ static int64_t token_in_record(const struct world *w, int x)
         return 0;
 }
 
+/* Whether x, who waits, can be told that it holds. */
+static bool needs_not_ask(const struct world *w, int x)
+{
+        return w->b[x].number && actor(w, x)->lease_ms && !snib__kind_momentary(actor(w, x)->kind);
+}
+
 /* Those who are next and may sit now do. */
 static const char *hand_over(struct world *w, struct step *s)
 {
         for (int x; (x = first_waiter(w)) >= 0 && fits(w, x);) {
-                const char *wrong = begin(w, x, false, token_in_record(w, x));
+                int64_t token = token_in_record(w, x);
+                bool whole = needs_not_ask(w, x);
+                const char *wrong = begin(w, x, whole, token);
 
                 s->granted |= 1 << x;
+                s->whole[x] = whole ? token : 0;
                 if (wrong)
                         return wrong;
         }
@@ -341,6 +351,11 @@ static const char *expect_tells(struct world *w, struct step *s)
                 MUST(!(told[s->tell[i].kind] & 1 << x) || actor(w, x)->kind == SNIB_KIND_PERMITS,
                      "somebody is told twice");
                 told[s->tell[i].kind] |= 1 << x;
+                if (s->tell[i].kind == SNIB__TELL_ENDED)
+                        continue;
+                MUST(s->tell[i].number == (s->whole[x] ? w->b[x].number : 0),
+                     "a grant names another request, or one that it should not");
+                MUST(!s->tell[i].number || s->tell[i].token == s->whole[x], "a grant names another token");
         }
         MUST(told[SNIB__TELL_ENDED] == s->ended, "not those are told whose hold ended");
         MUST(told[SNIB__TELL_GRANTED] == s->granted, "not those are told who may go on");
@@ -381,8 +396,10 @@ static const char *expect_acquire(struct world *w, struct step *s)
 
         if (is_next(w, x))
                 return expect_granted(w, s);
-        if (b->turn)
+        if (b->turn) {
                 b->stays = w->now.lease_ms + SNIB__WAITER_LEASE_MS;
+                b->number = s->op.number;
+        }
         wrong = hand_over(w, s);
         if (wrong)
                 return wrong;
@@ -392,6 +409,7 @@ static const char *expect_acquire(struct world *w, struct step *s)
         if (!b->turn && s->action.kind == ENQUEUE) {
                 b->turn = ++w->turns;
                 b->stays = w->now.lease_ms + SNIB__WAITER_LEASE_MS;
+                b->number = s->op.number;
         }
         return NULL;
 }
@@ -777,6 +795,61 @@ static const char *expect_idempotence(const struct world *w, const struct step *
         return NULL;
 }
 
+/* Whether who asks is one of those in the queue. */
+static bool asks_from_the_queue(const struct world *w, const struct step *s)
+{
+        for (size_t i = 0; i < w->record.queued; i++)
+                if (snib__id_equal(&w->queue[i].seat.id, &s->op.id))
+                        return true;
+        return false;
+}
+
+/* What was decided from `part` of those who waited before is what was decided from all. */
+static const char *expect_part(const struct world *before, const struct world *w, const struct step *s, size_t part)
+{
+        struct world p = *before;
+        struct step t = *s;
+        struct snib__record *r = &p.record;
+        const struct snib__record *all = &w->record;
+        size_t unseen = before->record.queued - part, at = 0;
+
+        p.now = w->now;
+        point(&p, &t);
+        r->queued = part;
+        r->unseen = unseen;
+        snib__record_apply(r, &t.op, p.now, &t.reply, &t.change);
+        while (at < r->queued && !snib__id_equal(&p.queue[at].seat.id, &before->queue[part - 1].seat.id))
+                at++;
+        if (at++ == r->queued)
+                return NULL; /* more had to be looked at */
+        MUST(memcmp(&t.reply, &s->reply, sizeof(t.reply)) == 0, "a part of the queue leads to another answer");
+        MUST(t.change.tells == s->change.tells && memcmp(t.tell, s->tell, t.change.tells * sizeof(t.tell[0])) == 0,
+             "a part of the queue leads to others who are told");
+        MUST(r->held == all->held && memcmp(p.holder, w->holder, r->held * sizeof(p.holder[0])) == 0 &&
+                 r->token == all->token && r->value == all->value && r->exists == all->exists,
+             "a part of the queue leads to another record");
+        MUST(r->queued + unseen == all->queued && memcmp(p.queue, w->queue, at * sizeof(p.queue[0])) == 0 &&
+                 memcmp(&p.queue[at], &w->queue[at + unseen], (r->queued - at) * sizeof(p.queue[0])) == 0,
+             "a part of the queue leads to another queue");
+        return NULL;
+}
+
+static const char *expect_parts(const struct world *before, const struct world *w, const struct step *s)
+{
+        const char *wrong = NULL;
+
+        if (s->action.kind == BURY || asks_from_the_queue(before, s))
+                return NULL;
+        for (size_t part = before->record.queued; part-- > 1 && !wrong;) {
+                const struct snib__waiter *unseen = &before->queue[part];
+
+                if (unseen->observer || unseen->seat.expires_ms <= w->now.lease_ms)
+                        return NULL;
+                wrong = expect_part(before, w, s, part);
+        }
+        return wrong;
+}
+
 /* Everything that has to be true after the action. */
 static const char *expect(const struct world *before, struct world *w, struct step *s, bool stood)
 {
@@ -803,6 +876,7 @@ static const char *expect(const struct world *before, struct world *w, struct st
         wrong = wrong ? wrong : expect_record(w);
         wrong = wrong ? wrong : expect_description(w, s);
         wrong = wrong ? wrong : expect_account(before, w, s);
+        wrong = wrong ? wrong : expect_parts(before, w, s);
         return wrong ? wrong : expect_idempotence(w, s);
 }
 
@@ -825,6 +899,8 @@ static void ask_actor(const struct world *w, struct step *s)
         s->op.n = a->n;
         s->op.lease_ms = a->lease_ms;
         s->op.enqueue = s->action.kind == ENQUEUE || s->action.kind == LATE;
+        if (s->op.verb == SNIB__ACQUIRE && s->action.who != 1) /* one does not say it */
+                s->op.number = w->b[s->action.who].asked + 1;
         if (a->under)
                 s->op.under = own_id(a->under - 1, 0);
 }
@@ -905,6 +981,8 @@ const char *world_take(struct world *w, struct action action)
                 s.buried = snib__record_bury(&w->record, &s.op.id, w->now, &s.change);
         else
                 snib__record_apply(&w->record, &s.op, w->now, &s.reply, &s.change);
+        if (b)
+                b->asked++;
         forget(w, &s);
         wrong = expect(&before, w, &s, stood);
         /* The id was used up by its undoing. */

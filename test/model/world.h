@@ -64,7 +64,8 @@ struct belief {
         int claimed; /* of these, those it has confirmed */
         int64_t until[PERMITS];
         int64_t token;
-        int turn; /* of the queue, 0 not in it */
+        int turn;               /* of the queue, 0 not in it */
+        uint32_t asked, number; /* acquires so far; what the latest said as its number */
         int64_t stays;
         int64_t seen; /* observer */
         int life;     /* SEMAPHORE: how many acquires it has undone; each has an id of its own */

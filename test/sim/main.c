@@ -96,9 +96,10 @@ static const struct {
     {"cohort_silence", "L1 L2 L5", SIM_PLAIN, -1},
     {"cohort_lease_begun_anew", "S2", SIM_PLAIN, -1},
     {"cohort_tokens_not_reserved", "S1", SIM_PLAIN, -1},
+    {"direct_grant_of_another_question", "S2", SIM_PLAIN, -1},
+    {"direct_grant_too_late", "S2", SIM_PLAIN, -1},
+    {"direct_grant_lease_short", "S2", SIM_PLAIN, SIM_QUEUE},
     /* the scripts */
-    {"direct_grant_of_another_question", "S2", SIM_PLAIN, SIM_BYTES},
-    {"direct_grant_too_late", "S2", SIM_PLAIN, SIM_BYTES},
     {"direct_grant_to_the_dead", "L3", SIM_PLAIN, SIM_BYTES},
     {"direct_grant_unheard", "L3", SIM_PLAIN, SIM_BYTES},
     {"direct_grant_token_old", "S3", SIM_PLAIN, SIM_BYTES},

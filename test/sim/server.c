@@ -20,7 +20,8 @@ static struct snib__clock server_clock(struct sim *w)
                                     .wall_us = WALL_START + (t + sim_messages_of(w)->wall_offset) / 1000};
 }
 
-static void hint(struct sim *w, int client, enum sim_message_kind kind, int name, const struct snib__id *id)
+/* `news` NULL: of nobody in particular. */
+static void hint(struct sim *w, int client, enum sim_message_kind kind, int name, const struct snib__tell *news)
 {
         struct sim_peer *p = &sim_messages_of(w)->peer[client];
         struct sim_message *m;
@@ -29,17 +30,20 @@ static void hint(struct sim *w, int client, enum sim_message_kind kind, int name
                 return;
         m = sim_message_new(w, kind, client, p->incarnation, p->connection);
         m->name = name;
-        if (id)
-                m->id = *id;
+        if (news) {
+                m->id = news->id;
+                m->tag.attempt = news->number;
+                m->reply.token = news->token;
+        }
         sim_message_down(w, m, true);
 }
 
-static void hint_owner(struct sim *w, enum sim_message_kind kind, int name, const struct snib__id *id)
+static void hint_owner(struct sim *w, int name, const struct snib__tell *news)
 {
-        struct sim_log *log = sim_log_of(w, id);
+        struct sim_log *log = sim_log_of(w, &news->id);
 
         if (log && sim_messages_of(w)->peer[log->client].incarnation == log->incarnation)
-                hint(w, log->client, kind, name, id);
+                hint(w, log->client, news->kind == SNIB__TELL_GRANTED ? SIM_GRANTED : SIM_ENDED, name, news);
 }
 
 static snib__ns world_time(const struct sim *w, int64_t lease_ms)
@@ -102,8 +106,7 @@ static void tell(struct sim *w, int name, const struct snib__op *op, const struc
 
         for (size_t i = 0; i < change->tells; i++)
                 if (change->tell[i].kind == SNIB__TELL_GRANTED || w->options.store == SIM_QUEUE)
-                        hint_owner(w, change->tell[i].kind == SNIB__TELL_GRANTED ? SIM_GRANTED : SIM_ENDED, name,
-                                   &change->tell[i].id);
+                        hint_owner(w, name, &change->tell[i]);
         if (w->options.store == SIM_QUEUE || op->kind == SNIB_KIND_SPIN ||
             !(ended || reply->status == SNIB__DONE || (op->kind == SNIB_KIND_ELECTION && moved)))
                 return;

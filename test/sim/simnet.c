@@ -261,6 +261,8 @@ static void take_hint(struct simnet *e, struct sim_message *m, snib__ns now)
 
                 note_name(e, n, m->name);
                 n->id = m->id;
+                n->tag.attempt = m->tag.attempt;
+                n->reply.token = m->reply.token;
         }
 }
 

@@ -159,6 +159,8 @@ static void tell(struct client *from, const struct snib__mem_record *r, const st
         if (!n)
                 return;
         n->note.id = news->id;
+        n->note.tag.attempt = news->number;
+        n->note.reply.token = news->token;
         snib__list_append(&to->pending, &n->link);
         if (to != from)
                 wake(to);
