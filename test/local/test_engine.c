@@ -60,6 +60,30 @@ static void release_hands_over_to_the_first_waiter(void **state)
         assert_int_equal(release(a, "job", z).status, SNIB__GONE);
 }
 
+/* It is told which of its requests was the latest, and has its lease from then on. */
+static void a_waiter_that_numbers_its_requests_need_not_ask(void **state)
+{
+        struct snib__id x = pump_id(a), y = pump_id(b);
+        struct snib__op op = pump_op(b, SNIB__ACQUIRE, "job", y, LEASE);
+        struct snib__op query = pump_op(a, SNIB__QUERY, "job", (struct snib__id){{0}}, 0);
+        struct pump_note note;
+        struct snib__reply r;
+
+        acquire(a, "job", x, LEASE);
+        op.enqueue = true;
+        for (op.number = 1; op.number <= 2; op.number++)
+                assert_int_equal(pump_do(b, &op).position, 1);
+        release(a, "job", x);
+        note = pump_wait(b, SNIB__NOTE_GRANTED);
+        assert_int_equal(note.note.tag.attempt, 2);
+        r = pump_do(a, &query);
+        assert_string_equal(r.holder.id.text, y.text);
+        assert_int_equal(r.token, note.note.reply.token);
+        assert_in_range(r.left_ms, LEASE / 2, LEASE);
+        assert_int_equal(release(b, "job", y).status, SNIB__RELEASED);
+        assert_int_equal(release(b, "job", y).status, SNIB__GONE);
+}
+
 static void a_wait_can_be_given_up(void **state)
 {
         struct snib__id x = pump_id(a), y = pump_id(b), z = pump_id(a);
@@ -275,8 +299,17 @@ static void mail_is_parsed_strictly(void **state)
                 assert_false(snib__mail_parse(buffer, n, a->uuid, &out, &found));
         buffer[size] = 0;
         assert_false(snib__mail_parse(buffer, size + 1, a->uuid, &out, &found));
-        buffer[0] = '2';
+        buffer[0] = '1';
         assert_false(snib__mail_parse(buffer, size, a->uuid, &out, &found));
+        m = (struct snib__mail){.kind = SNIB__MAIL_GRANTED, .number = UINT32_MAX, .token = INT64_MAX, .id = m.id};
+        size = snib__mail_encode(buffer, &m, name);
+        assert_true(snib__mail_parse(buffer, size, a->uuid, &out, &found));
+        assert_int_equal(out.number, UINT32_MAX);
+        assert_int_equal(out.token, INT64_MAX);
+        m.token = 0; /* a hold has one */
+        assert_false(snib__mail_parse(buffer, snib__mail_encode(buffer, &m, name), a->uuid, &out, &found));
+        m = (struct snib__mail){.kind = SNIB__MAIL_ENDED, .number = 1, .token = 1, .id = m.id};
+        assert_false(snib__mail_parse(buffer, snib__mail_encode(buffer, &m, name), a->uuid, &out, &found));
 }
 
 /* One handle per file and process: closing one client takes nothing from another. */
@@ -365,6 +398,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
             T(release_hands_over_to_the_first_waiter),
+            T(a_waiter_that_numbers_its_requests_need_not_ask),
             T(a_wait_can_be_given_up),
             T(F32_a_release_wakes_exactly_one),
             T(a_waiter_gets_in_when_the_lease_ends),

@@ -7,6 +7,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/prng.h"
 #include "engine/local/store.h"
 #include "local_test.h"
 #include <errno.h>
@@ -878,6 +879,7 @@ static const char version_2[] =
     " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
     "DROP TABLE memory;"
     "ALTER TABLE seat RENAME COLUMN claimed TO confirmed;"
+    "ALTER TABLE waiter RENAME COLUMN latest TO seen;"
     "PRAGMA user_version=2;"
     "INSERT INTO object VALUES('thing',0,7,10,'','',0,'',1,0,0);"
     "INSERT INTO content VALUES('thing',5,0,9223372036854775807,NULL);"
@@ -908,6 +910,173 @@ static void F134_a_file_of_schema_2_is_taken_over(void **state)
         assert_int_equal(ask(p, SNIB__RELEASE, SNIB_KIND_SEMAPHORE, "thing", took, 3).status, SNIB__RELEASED);
         assert_int_equal(query(p, "thing").value, 8);
         pump_close(p);
+}
+
+/* Two wait, one observes, and some have left from between them. */
+static const char version_3[] =
+    "ALTER TABLE waiter RENAME COLUMN latest TO seen;"
+    "PRAGMA user_version=3;"
+    "INSERT INTO object VALUES('job',16,0,5,'00000007-0000-4000-8000-000000000000:1','h',77,'l',1,999999999999999,1);"
+    "INSERT INTO object VALUES('two',16,0,5,'00000007-0000-4000-8000-000000000000:5','h',77,'l',1,999999999999999,1);"
+    "INSERT INTO waiter(name,seq,id,host,pid,label,since_ms,expires_ms,lease_ms,kind,number,seen,observer) VALUES"
+    "('job',3,'00000007-0000-4000-8000-000000000000:2','h',77,'l',1,999999999999999,30000,0,1,0,0),"
+    "('job',5,'00000007-0000-4000-8000-000000000000:3','h',77,'l',1,999999999999999,30000,4,1,1,1),"
+    "('job',9,'00000007-0000-4000-8000-000000000000:4','h',77,'l',1,999999999999999,30000,0,1,0,0),"
+    "('two',2,'00000007-0000-4000-8000-000000000000:6','h',77,'l',1,999999999999999,30000,0,1,0,0),"
+    "('two',7,'00000007-0000-4000-8000-000000000000:7','h',77,'l',1,999999999999999,30000,0,1,0,0);";
+
+static void F134_a_file_of_schema_3_is_taken_over(void **state)
+{
+        const char *old = tmp_path("old3");
+        struct snib__id first = {"00000007-0000-4000-8000-000000000000:5"};
+        struct snib__op op;
+        struct pump *p;
+
+        assert_int_equal(mkdir(old, 0700), 0);
+        pump_close(pump_connect(url_of(old, ""), 3));
+        run_sql(old, version_3);
+        p = pump_connect(url_of(old, ""), 3);
+        assert_int_equal(ask_sql(old, "PRAGMA user_version"), SNIB__SCHEMA_VERSION);
+        assert_int_equal(acquire(p, "job", pump_id(p), LEASE).position, 3);
+        op = pump_op(p, SNIB__ACQUIRE, "two", pump_id(p), LEASE);
+        op.enqueue = true;
+        op.number = 1;
+        assert_int_equal(pump_do(p, &op).position, 3);
+        assert_int_equal(release(p, "two", first).status, SNIB__RELEASED);
+        assert_string_equal(query(p, "two").holder.id.text, "00000007-0000-4000-8000-000000000000:6");
+        assert_int_equal(query(p, "two").waiters, 2);
+        pump_close(p);
+}
+
+/* A crowd at one lock, as it should be. */
+#define CROWD_MAX 16
+struct crowd {
+        struct snib__prng prng;
+        struct snib__id holder, waiter[CROWD_MAX], observer;
+        int waiters;
+        bool watched; /* by the observer */
+};
+
+static struct snib__op crowd_op(enum snib__verb verb, struct snib__id id, uint32_t number)
+{
+        struct snib__op op = op_of(a, verb, SNIB_KIND_LOCK, "crowd", id, 1);
+
+        op.number = number;
+        return op;
+}
+
+static void crowd_joins(struct crowd *c)
+{
+        struct snib__id id = pump_id(a);
+        struct snib__op op = crowd_op(SNIB__ACQUIRE, id, 1);
+        struct snib__reply r;
+
+        if (c->waiters == CROWD_MAX)
+                return;
+        r = pump_do(a, &op);
+        if (!snib__id_set(&c->holder)) {
+                assert_int_equal(r.status, SNIB__GRANTED);
+                c->holder = id;
+                c->watched = false;
+                return;
+        }
+        c->waiter[c->waiters++] = id;
+        assert_int_equal(r.status, SNIB__BUSY);
+        assert_string_equal(r.holder.id.text, c->holder.text);
+        assert_int_equal(r.position, c->waiters);
+        assert_int_equal(r.waiters, c->waiters);
+}
+
+static void crowd_loses(struct crowd *c, int i)
+{
+        c->waiters--;
+        memmove(&c->waiter[i], &c->waiter[i + 1], (size_t)(c->waiters - i) * sizeof(c->waiter[0]));
+}
+
+static void crowd_releases(struct crowd *c)
+{
+        struct snib__op op = crowd_op(SNIB__RELEASE, c->holder, 0);
+
+        if (!snib__id_set(&c->holder))
+                return;
+        assert_int_equal(pump_do(a, &op).status, SNIB__RELEASED);
+        c->watched = false;
+        memset(&c->holder, 0, sizeof(c->holder));
+        if (c->waiters == 0)
+                return;
+        c->holder = c->waiter[0];
+        crowd_loses(c, 0);
+}
+
+/* One of those who wait asks again, or leaves. */
+static void crowd_moves(struct crowd *c, bool leaves)
+{
+        int i = (int)snib__prng_below(&c->prng, (uint64_t)c->waiters);
+        struct snib__op op = crowd_op(leaves ? SNIB__RELEASE : SNIB__ACQUIRE, c->waiter[i], 2);
+        struct snib__reply r = pump_do(a, &op);
+
+        assert_int_equal(r.status, leaves ? SNIB__RELEASED : SNIB__BUSY);
+        if (leaves)
+                crowd_loses(c, i);
+        else
+                assert_int_equal(r.position, i + 1);
+}
+
+static void crowd_is_watched(struct crowd *c)
+{
+        struct snib__op op = op_of(a, SNIB__OBSERVE, SNIB_KIND_ELECTION, "crowd", c->observer, 1);
+
+        op.token = query(a, "crowd").token;
+        assert_int_equal(pump_do(a, &op).status, SNIB__BUSY);
+        c->watched = true;
+}
+
+/* A queue of which a part is read is as if it had been read whole: so a question, which reads it whole, finds. */
+static void a_long_queue_is_read_in_part(void **state)
+{
+        struct crowd c = {.prng = {7}, .observer = pump_id(a)};
+        struct snib__reply r;
+
+        for (int i = 0; i < 3000; i++) {
+                uint64_t lot = snib__prng_below(&c.prng, 100);
+
+                if (lot < 45)
+                        crowd_joins(&c);
+                else if (lot < 70)
+                        crowd_releases(&c);
+                else if (lot < 99 && c.waiters)
+                        crowd_moves(&c, lot < 90);
+                else if (lot == 99 && !c.watched)
+                        crowd_is_watched(&c);
+                pump_forget(a);
+                r = query(a, "crowd");
+                assert_int_equal(r.status, SNIB__INFO);
+                assert_int_equal(r.waiters, c.waiters);
+                assert_string_equal(r.holder.id.text, c.holder.text);
+        }
+}
+
+static struct snib__reply join(int kind, struct snib__id id)
+{
+        struct snib__op op = op_of(a, SNIB__ACQUIRE, kind, "thing", id, 1);
+
+        op.number = 1;
+        return pump_do(a, &op);
+}
+
+/* Who leaves lets in more than were read. */
+static void those_behind_the_part_that_was_read_get_in(void **state)
+{
+        struct snib__id writer = pump_id(a);
+
+        assert_int_equal(join(SNIB_KIND_WRITE, writer).status, SNIB__GRANTED);
+        for (int i = 0; i < 6; i++)
+                assert_int_equal(join(SNIB_KIND_READ, pump_id(a)).position, i + 1);
+        assert_int_equal(join(SNIB_KIND_WRITE, pump_id(a)).position, 7);
+        assert_int_equal(join(SNIB_KIND_READ, pump_id(a)).position, 8);
+        assert_int_equal(ask(a, SNIB__RELEASE, SNIB_KIND_WRITE, "thing", writer, 1).status, SNIB__RELEASED);
+        assert_int_equal(query(a, "thing").holders, 6);
+        assert_int_equal(query(a, "thing").waiters, 2);
 }
 
 /* Two readers and a waiting writer; two permits and a waiter; a register; a latch. */
@@ -1071,6 +1240,9 @@ int main(void)
             T(F133_a_damaged_memory_is_refused),
             T(F134_a_file_of_schema_1_is_taken_over),
             T(F134_a_file_of_schema_2_is_taken_over),
+            T(F134_a_file_of_schema_3_is_taken_over),
+            T(a_long_queue_is_read_in_part),
+            T(those_behind_the_part_that_was_read_get_in),
             T(F133_damaged_rows_are_told_and_crash_nothing),
             T(F133_a_damaged_record_of_the_dead_does_not_keep_others_out),
 #undef T

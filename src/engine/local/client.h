@@ -49,6 +49,8 @@ struct snib__item {
         struct snib__op op; /* its name points at `name` */
         snib__ns due;       /* patience ends */
         bool new_hold;      /* ACQUIRE began a hold */
+        bool mailed;        /* mail about its id came before its answer */
+        bool granted;       /* and core was told that it holds */
         void *payload;      /* what op.data or op.permits point at, once it is with the worker */
         void *data;         /* what note.reply.data points at */
         size_t data_room;
@@ -105,7 +107,6 @@ struct snib__local {
         int mail_fd;
         int event_fd;    /* the worker has put something into `done` */
         int epoll_fd;    /* of the two above and the peers' pidfds */
-        bool early;      /* mail came for a waiter that the worker may be about to report: look when it does */
         snib__ns polled; /* when the descriptors were last looked at */
         int64_t holds;   /* at least as many as are left to bury at close */
         struct snib__list notes, spent, spare, outstanding;

@@ -89,7 +89,7 @@ static struct snib__item *item_get(struct snib__local *c, enum snib__task task)
         item->client = c;
         item->task = task;
         item->mails = 0;
-        item->new_hold = false;
+        item->new_hold = item->mailed = item->granted = false;
         item->work.finished = false;
         item->work.run = snib__item_run;
         item->work.after = snib__item_after;
@@ -118,23 +118,36 @@ static void push_note(struct snib__local *c, struct snib__item *item, enum snib_
         snib__list_append(&c->notes, &item->link);
 }
 
-/* A note that answers nothing. Without memory it is lost; core repeats what it waits for. */
-static void tell(struct snib__local *c, enum snib__note_kind kind, struct snib__name name, const struct snib__id *id)
+/* A note that answers nothing. Without memory it is lost (NULL); core repeats what it waits for. */
+static struct snib__item *tell(struct snib__local *c, enum snib__note_kind kind, struct snib__name name,
+                               const struct snib__id *id)
 {
         struct snib__item *item = item_get(c, SNIB__TASK_OP);
 
         if (!item)
-                return;
+                return NULL;
         set_name(item, name);
         if (id)
                 item->op.id = *id;
         push_note(c, item, kind);
+        return item;
 }
 
 /* A RELEASE that is answered with yes: it ended one of the holds that were counted. */
 static bool ends_hold(const struct snib__op *op)
 {
         return !op->permits && !snib__kind_momentary(op->kind);
+}
+
+/* It waits from now on. Whom mail reached already should see where it stands. */
+static void put_wait(struct snib__local *c, const struct snib__item *item, snib__ns now)
+{
+        struct snib__wait *wait;
+
+        snib__wait_put(c, item, now);
+        wait = item->mailed ? snib__wait_find(c, &item->op.id, item->op.name) : NULL;
+        if (wait)
+                snib__wait_at(c, wait, now);
 }
 
 static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now)
@@ -144,9 +157,8 @@ static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now
         bool asks = item->op.verb == SNIB__ACQUIRE || item->op.verb == SNIB__OBSERVE;
 
         if (asks && reply->status == SNIB__BUSY && item->before.standing == SNIB__STANDS_QUEUED) {
-                snib__wait_put(c, item, now);
-                if (c->early)
-                        snib__waits_all_at(c, now);
+                if (!item->granted) /* since then */
+                        put_wait(c, item, now);
         } else if (asks && reply->status != SNIB__FAILED) {
                 if (reply->status == SNIB__GRANTED && (item->new_hold || wait))
                         c->holds++;
@@ -167,7 +179,26 @@ static void granted(struct snib__local *c, struct snib__wait *wait)
                 return;
         wait->granted = true;
         snib__wait_at(c, wait, SNIB__NEVER);
-        tell(c, SNIB__NOTE_GRANTED, (struct snib__name){wait->name, wait->length}, &wait->id);
+        (void)tell(c, SNIB__NOTE_GRANTED, (struct snib__name){wait->name, wait->length}, &wait->id);
+}
+
+/* It holds since its request `number` was executed. If that was its latest one it knows now, and waits no more; `item`
+ * is that one's, if it is still with the worker. */
+static void granted_for_sure(struct snib__local *c, const struct snib__mail *mail, struct snib__name name,
+                             struct snib__item *item)
+{
+        struct snib__wait *wait = snib__wait_find(c, &mail->id, name);
+        struct snib__item *news = tell(c, SNIB__NOTE_GRANTED, name, &mail->id);
+
+        if (!news)
+                return;
+        news->note.tag.attempt = mail->number;
+        news->note.reply.token = mail->token;
+        c->holds++;
+        if (wait)
+                snib__wait_remove(c, wait);
+        if (item && item->op.number == mail->number)
+                item->granted = true;
 }
 
 static void look_done(struct snib__local *c, struct snib__item *item, snib__ns now)
@@ -353,7 +384,7 @@ static void local_list(struct snib__engine *e, struct snib__tag tag, snib__ns no
 /* A grant reaches exactly the waiter that is meant; there is nothing to watch. */
 static void local_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
 {
-        tell(local(e), SNIB__NOTE_WATCHING, topic->name, NULL);
+        (void)tell(local(e), SNIB__NOTE_WATCHING, topic->name, NULL);
 }
 
 static void local_unwatch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
@@ -392,20 +423,28 @@ static void collect_done(struct snib__local *c, snib__ns now)
                 snib__list_remove(&item->link);
                 complete(c, item, now);
         }
-        if (snib__list_empty(&c->outstanding))
-                c->early = false;
+}
+
+/* The request of this id that is with the worker, which may have stored a waiter that others have granted since. */
+static struct snib__item *underway(struct snib__local *c, const struct snib__id *id)
+{
+        snib__list_each (l, &c->outstanding)
+                if (item_of(l)->task == SNIB__TASK_OP && snib__id_equal(&item_of(l)->op.id, id))
+                        return item_of(l);
+        return NULL;
 }
 
 static void take_mail(struct snib__local *c, const struct snib__mail *mail, struct snib__name name, snib__ns now)
 {
         struct snib__wait *wait = snib__wait_find(c, &mail->id, name);
+        struct snib__item *item = underway(c, &mail->id);
 
-        /* The worker has stored the waiter, and another process has granted it, before this thread was told that it
-         * waits. */
-        if (!wait && !snib__list_empty(&c->outstanding))
-                c->early = true;
+        if (item)
+                item->mailed = true;
         if (mail->kind == SNIB__MAIL_ENDED)
-                tell(c, SNIB__NOTE_ENDED, name, &mail->id);
+                (void)tell(c, SNIB__NOTE_ENDED, name, &mail->id);
+        else if (mail->number)
+                granted_for_sure(c, mail, name, item);
         else if (wait && mail->kind == SNIB__MAIL_GRANTED)
                 granted(c, wait);
         else if (wait && !wait->granted)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Datagrams between clients of one directory. Not reliable and not trusted. Sockets lie in the directory and are
- * reached through its descriptor (/proc/self/fd/N/NAME), so that the 108 bytes of a socket address are always enough
- * and no path can be swapped. Stateless; any thread.
+ * Datagrams between clients of one directory. Not reliable, and no more trusted than the file. Sockets lie in the
+ * directory and are reached through its descriptor (/proc/self/fd/N/NAME), so that the 108 bytes of a socket address
+ * are always enough and no path can be swapped. Stateless; any thread.
  */
 
 #include "engine/local/mail.h"
@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAIL_VERSION '1'
+#define MAIL_VERSION '2'
 
 bool snib__uuid_valid(const char *text)
 {
@@ -94,30 +94,43 @@ size_t snib__mail_encode(char *buffer, const struct snib__mail *mail, struct sni
 
         buffer[0] = MAIL_VERSION;
         buffer[1] = (char)mail->kind;
-        memcpy(buffer + 2, mail->id.text, id);
-        memcpy(buffer + 2 + id, name.bytes, name.length);
-        return 2 + id + name.length;
+        memcpy(buffer + 2, &mail->number, sizeof(mail->number));
+        memcpy(buffer + 6, &mail->token, sizeof(mail->token));
+        memcpy(buffer + SNIB__MAIL_HEAD, mail->id.text, id);
+        memcpy(buffer + SNIB__MAIL_HEAD + id, name.bytes, name.length);
+        return SNIB__MAIL_HEAD + id + name.length;
+}
+
+/* The part before the id. */
+static bool parse_head(const char *buffer, size_t size, struct snib__mail *ret)
+{
+        memset(ret, 0, sizeof(*ret));
+        if (size <= SNIB__MAIL_HEAD || size > SNIB__MAIL_SIZE_MAX || buffer[0] != MAIL_VERSION)
+                return false;
+        ret->kind = (enum snib__mail_kind)buffer[1];
+        memcpy(&ret->number, buffer + 2, sizeof(ret->number));
+        memcpy(&ret->token, buffer + 6, sizeof(ret->token));
+        if (ret->kind == SNIB__MAIL_GRANTED)
+                return ret->number ? ret->token > 0 : ret->token >= 0;
+        return (ret->kind == SNIB__MAIL_ENDED || ret->kind == SNIB__MAIL_LOOK) && !ret->number && !ret->token;
 }
 
 bool snib__mail_parse(const char *buffer, size_t size, const char *uuid, struct snib__mail *ret,
                       struct snib__name *ret_name)
 {
-        const char *id = buffer + 2;
-        size_t length;
+        const char *id = buffer + SNIB__MAIL_HEAD;
+        size_t room = size - SNIB__MAIL_HEAD, length;
 
-        if (size < 3 || size > SNIB__MAIL_SIZE_MAX || buffer[0] != MAIL_VERSION ||
-            (buffer[1] != 'G' && buffer[1] != 'E' && buffer[1] != 'L'))
+        if (!parse_head(buffer, size, ret))
                 return false;
-        length = strnlen(id, size - 2);
-        if (length >= SNIB__ID_MAX || length == size - 2 || length <= SNIB__UUID_LENGTH ||
+        length = strnlen(id, room);
+        if (length >= SNIB__ID_MAX || length == room || length <= SNIB__UUID_LENGTH ||
             strncmp(id, uuid, SNIB__UUID_LENGTH) != 0 || id[SNIB__UUID_LENGTH] != ':')
                 return false;
         ret_name->bytes = id + length + 1;
-        ret_name->length = size - 2 - length - 1;
+        ret_name->length = room - length - 1;
         if (ret_name->length < 1 || ret_name->length > SNIB_NAME_MAX || memchr(ret_name->bytes, 0, ret_name->length))
                 return false;
-        memset(ret, 0, sizeof(*ret));
-        ret->kind = (enum snib__mail_kind)buffer[1];
         memcpy(ret->id.text, id, length);
         return true;
 }

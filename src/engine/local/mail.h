@@ -3,8 +3,9 @@
 #define SNIB_LOCAL_MAIL_H
 
 /*
- * The wake-up between clients: one datagram to the socket of the one client that is meant. It is a hint: losing one
- * costs time, and a forged one costs its receiver a look.
+ * The wake-up between clients: one datagram to the socket of the one client that is meant. Losing one costs time. All
+ * are hints but for a GRANTED with a number, which is believed: whoever may write to the socket may write to the
+ * database too.
  */
 
 #include "model/op.h"
@@ -17,11 +18,14 @@ enum snib__mail_kind {
 
 struct snib__mail {
         enum snib__mail_kind kind;
+        uint32_t number; /* GRANTED: see struct snib__tell */
+        int64_t token;
         struct snib__id id;
 };
 
-/* version, kind, id, NUL, name */
-#define SNIB__MAIL_SIZE_MAX (2 + SNIB__ID_MAX + 1000)
+/* version, kind, number, token, id, NUL, name */
+#define SNIB__MAIL_HEAD (2 + 4 + 8)
+#define SNIB__MAIL_SIZE_MAX (SNIB__MAIL_HEAD + SNIB__ID_MAX + 1000)
 
 /* A client's socket in the directory. 0 and a descriptor, or -errno. */
 int snib__mail_open(int dir_fd, const char *uuid, unsigned mode, int *ret_fd);

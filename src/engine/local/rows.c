@@ -24,7 +24,7 @@
 /* The columns of whoever sits or waits, first in every row; those of snib__number follow. */
 #define SEAT "id,host,pid,label,since_ms,expires_ms"
 #define SEAT_ROW SEAT ",kind,number,token,claimed"
-#define WAITER_ROW SEAT ",kind,number,seen,observer,lease_ms"
+#define WAITER_ROW SEAT ",kind,number,latest,observer,lease_ms"
 #define OBJECT_ROW SEAT ",kind,held_token,flags,token"
 #define COLUMN_NUMBERS 6
 #define CLIENT "uuid,slot,pid,pid_namespace,host,label"
@@ -41,8 +41,11 @@ enum {
         CONFIRMED = 1, /* the first seat is */
         MORE_SEATS = 2,
         WAITERS = 4,
-        FLAGS_MAX = 7
+        OBSERVERS = 8, /* among them */
+        GAP = 16       /* times how many between the first and the last of them have left */
 };
+
+#define SEQ_MAX ((int64_t)1 << 53)
 
 static const char *const sql[SNIB__SQL_COUNT] = {
     [SNIB__SQL_BEGIN] = "BEGIN",
@@ -56,17 +59,16 @@ static const char *const sql[SNIB__SQL_COUNT] = {
          "token=?10 WHERE name=?11"),
     [SNIB__SQL_OBJECT_LIST] = "SELECT name FROM object WHERE kind<>-1 ORDER BY name",
     [SNIB__SQL_SEAT_GET] = "SELECT " SEAT_ROW ",seq FROM seat WHERE name=?1 ORDER BY seq LIMIT ?2",
-    [SNIB__SQL_SEAT_ADD] = ("INSERT INTO seat(" SEAT_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,"
-                            "(SELECT coalesce(max(seq),0)+1 FROM seat WHERE name=?11))"),
+    [SNIB__SQL_SEAT_ADD] = "INSERT INTO seat(" SEAT_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
     [SNIB__SQL_SEAT_SET] =
         "UPDATE seat SET expires_ms=?6,kind=?7,number=?8,token=?9,claimed=?10 WHERE name=?11 AND seq=?12",
     [SNIB__SQL_SEAT_REMOVE] = "DELETE FROM seat WHERE name=?1 AND seq=?2",
     [SNIB__SQL_WAITER_GET] = "SELECT " WAITER_ROW ",seq FROM waiter WHERE name=?1 ORDER BY seq LIMIT ?2",
+    [SNIB__SQL_WAITER_LAST] = "SELECT id,seq FROM waiter WHERE name=?1 ORDER BY seq DESC LIMIT 1",
     [SNIB__SQL_WAITER_ADD] =
-        ("INSERT INTO waiter(" WAITER_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,"
-         "(SELECT coalesce(max(seq),0)+1 FROM waiter WHERE name=?12))"),
+        "INSERT INTO waiter(" WAITER_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
     [SNIB__SQL_WAITER_SET] =
-        ("UPDATE waiter SET expires_ms=?6,kind=?7,number=?8,seen=?9,observer=?10,lease_ms=?11 WHERE name=?12 AND "
+        ("UPDATE waiter SET expires_ms=?6,kind=?7,number=?8,latest=?9,observer=?10,lease_ms=?11 WHERE name=?12 AND "
          "seq=?13"),
     [SNIB__SQL_WAITER_REMOVE] = "DELETE FROM waiter WHERE name=?1 AND seq=?2",
     [SNIB__SQL_MEMORY_GET] = "SELECT expires_ms,value,what FROM memory WHERE name=?1 AND id=?2",
@@ -122,6 +124,16 @@ static int done(sqlite3_stmt *q, int rc)
 {
         (void)sqlite3_reset(q);
         return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+/* FNV-1a */
+static uint32_t hash(const char *text)
+{
+        uint32_t h = 2166136261U;
+
+        for (; *text; text++)
+                h = (h ^ (unsigned char)*text) * 16777619U;
+        return h;
 }
 
 static void bind_text(sqlite3_stmt *q, int i, const char *text)
@@ -282,6 +294,7 @@ static bool put_waiter(struct snib__store *s, const struct snib__seat *seat, con
 {
         struct snib__record *r = &s->record;
         struct snib__waiter *w = &r->queue[r->queued];
+        int64_t latest = number[SNIB__NUMBER_TOKEN];
 
         if (!fits(r, number))
                 return false;
@@ -290,10 +303,11 @@ static bool put_waiter(struct snib__store *s, const struct snib__seat *seat, con
         w->kind = (int)number[SNIB__NUMBER_KIND];
         w->lease_ms = number[SNIB__NUMBER_LEASE];
         w->n = number[SNIB__NUMBER_COUNT];
-        w->seen = number[SNIB__NUMBER_TOKEN];
         w->observer = number[SNIB__NUMBER_FLAG];
+        w->seen = w->observer ? latest : 0;
+        w->number = w->observer ? 0 : (uint32_t)latest;
         r->queued++;
-        return true;
+        return w->observer || w->number == latest;
 }
 
 static const struct snib__seat *waiter_at(const struct snib__store *s, size_t i, int64_t number[SNIB__NUMBERS])
@@ -305,7 +319,7 @@ static const struct snib__seat *waiter_at(const struct snib__store *s, size_t i,
         number[SNIB__NUMBER_KIND] = w->kind;
         number[SNIB__NUMBER_LEASE] = w->lease_ms;
         number[SNIB__NUMBER_COUNT] = w->n;
-        number[SNIB__NUMBER_TOKEN] = w->seen;
+        number[SNIB__NUMBER_TOKEN] = w->observer ? w->seen : w->number;
         number[SNIB__NUMBER_FLAG] = w->observer;
         return &w->seat;
 }
@@ -387,7 +401,9 @@ static int load_row(struct snib__store *s, sqlite3_stmt *q, const struct table *
                 row->number[i] = sqlite3_column_int64(q, COLUMN_NUMBERS + i);
         if (!read_seat(q, &seat) || !t->put(s, &seat, row->number))
                 return damaged(s, "every row is of somebody and of the object's kind");
-        row->seq = sqlite3_column_int64(q, COLUMN_NUMBERS + t->numbers);
+        row->seq = rows->last = sqlite3_column_int64(q, COLUMN_NUMBERS + t->numbers);
+        if (row->seq < 1 || row->seq > SEQ_MAX)
+                return damaged(s, "rows are numbered from 1");
         row->id = seat.id;
         row->expires_ms = seat.expires_ms;
         rows->count++;
@@ -410,13 +426,16 @@ static const struct table waiter_table = {.get = SNIB__SQL_WAITER_GET,
                                           .numbers = SNIB__NUMBERS,
                                           .put = put_waiter,
                                           .at = waiter_at};
-static int load_rows(struct snib__store *s, struct snib__name name, const struct table *t, struct snib__rows *rows)
+
+/* The first `most` of them. */
+static int load_rows(struct snib__store *s, struct snib__name name, const struct table *t, struct snib__rows *rows,
+                     size_t most)
 {
         sqlite3_stmt *q = s->statement[t->get];
         int rc, loaded = SQLITE_OK;
 
         bind_name(q, 1, name);
-        (void)sqlite3_bind_int64(q, 2, (int64_t)t->most + 1);
+        (void)sqlite3_bind_int64(q, 2, (int64_t)most);
         while ((rc = sqlite3_step(q)) == SQLITE_ROW && loaded == SQLITE_OK)
                 loaded = load_row(s, q, t, rows);
         rc = done(q, rc);
@@ -425,6 +444,105 @@ static int load_rows(struct snib__store *s, struct snib__name name, const struct
         return rows->count && rows->count <= t->most
                    ? SQLITE_OK
                    : damaged(s, "the rows that an object has are there, and not too many");
+}
+
+/* How many of those that once stood between the first and the last of the queue have left, and the other flags that are
+ * about who waits. */
+static int64_t queue_flags(const struct snib__store *s)
+{
+        const struct snib__record *r = &s->record;
+        const struct snib__rows *rows = &s->waiters;
+        int64_t first = 0, last = 0, gaps, observers = 0;
+        size_t stay = 0;
+
+        for (size_t i = 0; i < rows->count && stay < r->queued; i++)
+                if (snib__id_equal(&rows->row[i].id, &r->queue[stay].seat.id)) {
+                        last = rows->row[i].seq;
+                        first = stay++ ? first : last;
+                }
+        for (size_t i = 0; i < r->queued; i++)
+                observers |= r->queue[i].observer ? OBSERVERS : 0;
+        if (r->queued == 0)
+                return 0;
+        if (s->part) /* what is behind those that are loaded is as it was */
+                gaps = s->flags / GAP - (first - rows->row[0].seq) + (int64_t)(rows->count - stay);
+        else if (r->queued > stay) /* newcomers, at the end */
+                gaps = rows->last - (stay ? first : rows->last + 1) + 1 - (int64_t)stay;
+        else
+                gaps = last - first + 1 - (int64_t)stay;
+        return WAITERS | observers | gaps * GAP;
+}
+
+/* Whoever comes last, and how many stand before it that are not loaded. */
+static int load_last(struct snib__store *s, struct snib__name name)
+{
+        sqlite3_stmt *q = s->statement[SNIB__SQL_WAITER_LAST];
+        const struct snib__rows *rows = &s->waiters;
+        int rc;
+
+        bind_name(q, 1, name);
+        rc = sqlite3_step(q);
+        if (rc == SQLITE_ROW && read_id(q, 0, &s->last_waiter)) {
+                int64_t last = sqlite3_column_int64(q, 1), first = rows->row[0].seq;
+                int64_t unseen = last - first + 1 - s->flags / GAP - (int64_t)s->part;
+
+                if (last < first || last > SEQ_MAX || unseen < 0 || unseen > SNIB__WAITERS_MAX)
+                        (void)damaged(s, "the flags of an object tell how many wait");
+                s->waiters.last = last;
+                s->record.unseen = (size_t)unseen;
+        }
+        rc = done(q, rc);
+        return s->damage ? SQLITE_CORRUPT : rc;
+}
+
+static bool sits(const struct snib__record *r, const struct snib__id *id)
+{
+        for (size_t i = 0; i < r->held; i++)
+                if (snib__id_equal(&r->holder[i].seat.id, id))
+                        return true;
+        return false;
+}
+
+/* How many from the head of the queue are likely to be enough; 0: none but all. One who asks for the first time, sits,
+ * or whose id is that of a change does not stand in it. Usually nobody goes in, or the first when somebody leaves. */
+static size_t enough(const struct snib__store *s, const struct snib__op *op)
+{
+        bool seated = sits(&s->record, &op->id);
+
+        if (s->flags & OBSERVERS)
+                return 0;
+        if (op->verb == SNIB__ACQUIRE)
+                return op->number == 1 || seated;
+        if (op->verb == SNIB__RENEW)
+                return op->permits || seated;
+        if (op->verb == SNIB__RELEASE)
+                return op->permits || seated ? 2 : 0;
+        return op->verb >= SNIB__SET ? 2 : 0;
+}
+
+static int load_queue(struct snib__store *s, const struct snib__op *op, bool whole)
+{
+        size_t part = whole ? 0 : enough(s, op);
+        int rc = load_rows(s, op->name, &waiter_table, &s->waiters, part ? part : SNIB__WAITERS_MAX + 1);
+
+        s->part = s->waiters.count == part ? part : 0;
+        if (rc != SQLITE_OK)
+                return rc;
+        if (!s->part)
+                return queue_flags(s) == s->flags - s->flags % WAITERS
+                           ? SQLITE_OK
+                           : damaged(s, "the flags of an object tell who waits");
+        return op->verb == SNIB__ACQUIRE && !sits(&s->record, &op->id) ? load_last(s, op->name) : SQLITE_OK;
+}
+
+bool snib__rows_suffice(const struct snib__store *s)
+{
+        const struct snib__record *r = &s->record;
+
+        for (size_t i = 0; i < r->queued; i++)
+                if (s->part && snib__id_equal(&r->queue[i].seat.id, &s->waiters.row[s->part - 1].id))
+                        return true;
+        return s->part == 0;
 }
 
 /* Requests of which is remembered that they were executed. */
@@ -508,7 +626,7 @@ static bool put_first(struct snib__store *s, const struct snib__seat *seat, cons
 }
 
 /* The rest of a record whose object has a row. */
-static int load_object(struct snib__store *s, sqlite3_stmt *q, const struct snib__op *op, bool data)
+static int load_object(struct snib__store *s, sqlite3_stmt *q, const struct snib__op *op, bool data, bool whole)
 {
         struct snib__record *r = &s->record;
         int64_t kind = sqlite3_column_int64(q, COLUMN_NUMBERS), flags = sqlite3_column_int64(q, COLUMN_NUMBERS + 2);
@@ -520,19 +638,20 @@ static int load_object(struct snib__store *s, sqlite3_stmt *q, const struct snib
 
         if (rc != SQLITE_OK)
                 return rc;
-        if (kind < KIND_NONE || kind > SNIB_KIND_REGISTER || flags < 0 || flags > FLAGS_MAX)
+        if (kind < KIND_NONE || kind > SNIB_KIND_REGISTER || flags < 0 || flags > SEQ_MAX ||
+            (flags >= OBSERVERS && !(flags & WAITERS)))
                 return damaged(s, "the kind and the flags of an object are such");
         s->kind = (int)kind;
-        s->flags = (int)flags;
+        s->flags = flags;
         r->family = snib__family_of(s->kind);
         r->token = s->token = sqlite3_column_int64(q, COLUMN_NUMBERS + 3);
         if (!read_seat(q, &first) || !put_first(s, &first, number))
                 return damaged(s, "who sits first is somebody, and holds a lock");
         s->first = r->held > 0;
         if (flags & MORE_SEATS)
-                rc = load_rows(s, op->name, &seat_table, &s->seats);
+                rc = load_rows(s, op->name, &seat_table, &s->seats, SNIB__SEATS_MAX + 1);
         if (rc == SQLITE_OK && (flags & WAITERS))
-                rc = load_rows(s, op->name, &waiter_table, &s->waiters);
+                rc = load_queue(s, op, whole);
         if (rc == SQLITE_OK && r->family > SNIB__FAMILY_RW)
                 rc = load_content(s, op->name, data);
         if (rc == SQLITE_OK && remembered(op))
@@ -557,22 +676,24 @@ static void clear(struct snib__store *s)
         r->family = SNIB__FAMILY_NONE;
         r->token = r->value = r->version = r->expires_ms = 0;
         r->exists = false;
-        r->held = r->queued = r->dones = 0;
+        r->held = r->queued = r->unseen = r->dones = 0;
         r->data = NULL;
         r->data_length = 0;
         s->change.record = s->change.holders = s->change.queue = s->change.dones = false;
         s->change.tells = 0;
         s->damage = NULL;
         s->existed = s->first = false;
+        s->part = 0;
         s->kind = KIND_NONE;
         s->flags = 0;
         s->token = 0;
         s->seats.count = s->waiters.count = 0;
+        s->seats.last = s->waiters.last = 0;
         s->memory.what = SNIB__MEMORY_NONE;
         memset(&s->content, 0, sizeof(s->content));
 }
 
-int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data)
+int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data, bool whole)
 {
         sqlite3_stmt *q = s->statement[SNIB__SQL_OBJECT_GET];
         const char *wrong;
@@ -582,7 +703,7 @@ int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data)
         bind_name(q, 1, op->name);
         rc = sqlite3_step(q);
         s->existed = rc == SQLITE_ROW;
-        rc = s->existed ? load_object(s, q, op, data) : done(q, rc);
+        rc = s->existed ? load_object(s, q, op, data, whole) : done(q, rc);
         if (rc == SQLITE_OK)
                 rc = reserve_more(s, op);
         wrong = rc == SQLITE_OK ? snib__record_check(&s->record) : NULL;
@@ -615,10 +736,12 @@ static int kind_of(const struct snib__record *r)
         return r->held ? r->holder[0].kind : kind[r->family];
 }
 
-static int flags_of(const struct snib__record *r)
+static int64_t flags_of(const struct snib__store *s)
 {
+        const struct snib__record *r = &s->record;
+
         return (in_object(r) && r->holder[0].claimed ? CONFIRMED : 0) |
-               (r->held > in_object(r) + memories(r) ? MORE_SEATS : 0) | (r->queued ? WAITERS : 0);
+               (r->held > in_object(r) + memories(r) ? MORE_SEATS : 0) | queue_flags(s);
 }
 
 /* Where nobody sits, `since_ms` says since when. The row stays, for the token, and for a release on a full disk. */
@@ -634,7 +757,7 @@ static int save_object(struct snib__store *s, struct snib__name name, int64_t no
         bind_seat(q, in_object(r) ? &r->holder[0].seat : &nobody);
         (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 1, kind_of(r));
         (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 2, in_object(r) ? r->holder[0].token : 0);
-        (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 3, flags_of(r));
+        (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 3, flags_of(s));
         (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 4, r->token);
         bind_name(q, COLUMN_NUMBERS + 5, name);
         return snib__rows_run(s, which);
@@ -649,19 +772,16 @@ static int remove_row(struct snib__store *s, struct snib__name name, enum snib__
         return snib__rows_run(s, which);
 }
 
-/* `old` NULL: a new one, at the end. */
-static int put_row(struct snib__store *s, struct snib__name name, const struct table *t, const struct snib__row *old,
-                   const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
+static int put_row(struct snib__store *s, struct snib__name name, const struct table *t, enum snib__statement which,
+                   int64_t seq, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
-        enum snib__statement which = old ? t->set : t->add;
         sqlite3_stmt *q = s->statement[which];
 
         bind_seat(q, seat);
         for (int i = 0; i < t->numbers; i++)
                 (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 1 + i, number[i]);
         bind_name(q, COLUMN_NUMBERS + 1 + t->numbers, name);
-        if (old)
-                (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 2 + t->numbers, old->seq);
+        (void)sqlite3_bind_int64(q, COLUMN_NUMBERS + 2 + t->numbers, seq);
         return snib__rows_run(s, which);
 }
 
@@ -688,11 +808,11 @@ static int save_rows(struct snib__store *s, struct snib__name name, const struct
                         continue;
                 }
                 if (seat->expires_ms != row->expires_ms || memcmp(number, row->number, sizeof(number)) != 0)
-                        rc = put_row(s, name, t, row, seat, number);
+                        rc = put_row(s, name, t, t->set, row->seq, seat, number);
                 seat = t->at(s, ++kept, number);
         }
-        for (; seat && rc == SQLITE_OK; seat = t->at(s, ++kept, number))
-                rc = put_row(s, name, t, NULL, seat, number);
+        for (int64_t seq = rows->last + 1; seat && rc == SQLITE_OK; seat = t->at(s, ++kept, number))
+                rc = put_row(s, name, t, t->add, seq++, seat, number);
         return rc;
 }
 
@@ -715,11 +835,7 @@ static struct snib__memory memory_of(const struct snib__record *r, const struct 
  * nobody has to count, and short-lived clients do their part. */
 static bool cleans(const struct snib__id *id)
 {
-        uint32_t lot = 2166136261U; /* FNV-1a */
-
-        for (const char *c = id->text; *c; c++)
-                lot = (lot ^ (unsigned char)*c) * 16777619U;
-        return lot % 32 == 0;
+        return hash(id->text) % 32 == 0;
 }
 
 static int put_memory_row(struct snib__store *s, const struct snib__op *op, const struct snib__memory *m)
@@ -808,7 +924,7 @@ static bool object_changed(const struct snib__store *s)
         const struct snib__record *r = &s->record;
 
         return !s->existed || (s->change.holders && (s->first || in_object(r))) || r->token != s->token ||
-               kind_of(r) != s->kind || flags_of(r) != s->flags;
+               kind_of(r) != s->kind || flags_of(s) != s->flags;
 }
 
 static bool memory_changed(const struct snib__store *s, const struct snib__memory *m)
@@ -828,7 +944,8 @@ int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct sni
         bool seats = change->holders && (s->seats.count || r->held > in_object(r) + memories(r));
         bool content = change->record && content_changed(s);
         bool memory = memory_changed(s, &m), end = ended(s, now);
-        bool many = (seats || change->queue || memory || end || content) && sqlite3_get_autocommit(s->db);
+        bool joins = s->part && r->queued > s->part && !change->holders && !change->record; /* and no more */
+        bool many = (seats || (change->queue && !joins) || memory || end || content) && sqlite3_get_autocommit(s->db);
         int rc = many ? snib__rows_run(s, SNIB__SQL_BEGIN) : SQLITE_OK;
 
         if (rc == SQLITE_OK && seats)
@@ -864,10 +981,19 @@ static int read_client(sqlite3_stmt *q, struct snib__peer_row *ret)
         return rc;
 }
 
-int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, struct snib__peer_row *ret)
+int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, const struct snib__peer_row **ret)
 {
+        struct snib__peer_row *known = &s->known[hash(uuid) % SNIB__KNOWN_MAX];
+        int rc;
+
+        *ret = known;
+        if (!strcmp(known->uuid, uuid))
+                return SQLITE_ROW;
         bind_text(s->statement[SNIB__SQL_CLIENT_BY_UUID], 1, uuid);
-        return read_client(s->statement[SNIB__SQL_CLIENT_BY_UUID], ret);
+        rc = read_client(s->statement[SNIB__SQL_CLIENT_BY_UUID], known);
+        if (rc != SQLITE_ROW)
+                known->uuid[0] = 0;
+        return rc;
 }
 
 int snib__rows_client_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret)

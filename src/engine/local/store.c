@@ -86,6 +86,11 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     "DELETE FROM seat WHERE kind=7 AND confirmed;"
     "ALTER TABLE seat RENAME COLUMN confirmed TO claimed;"
     "UPDATE object SET flags=(flags&5)|iif(EXISTS(SELECT 1 FROM seat WHERE name=object.name),2,0);",
+    /* 4: a waiter has said the number of its latest request. A program with version 3 that is still running would not
+     * tell it, and does not find the column any more. */
+    "ALTER TABLE waiter RENAME COLUMN seen TO latest;"
+    "UPDATE object SET flags=flags+coalesce((SELECT max(observer)*8+(max(seq)-min(seq)+1-count(*))*16 FROM waiter"
+    " WHERE name=object.name),0) WHERE flags&4;",
 };
 
 static void trace(const struct snib__store *s, const char *line)

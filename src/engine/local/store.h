@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
-#define SNIB__SCHEMA_VERSION 3
+#define SNIB__SCHEMA_VERSION 4
 #define SNIB__UUID_LENGTH 36
 
 enum snib__statement {
@@ -35,6 +35,7 @@ enum snib__statement {
         SNIB__SQL_SEAT_SET,
         SNIB__SQL_SEAT_REMOVE,
         SNIB__SQL_WAITER_GET,
+        SNIB__SQL_WAITER_LAST,
         SNIB__SQL_WAITER_ADD,
         SNIB__SQL_WAITER_SET,
         SNIB__SQL_WAITER_REMOVE,
@@ -59,7 +60,8 @@ enum snib__number {
         SNIB__NUMBER_KIND,
         SNIB__NUMBER_COUNT, /* seat: how many it took of a semaphore, or its index among the permits of its hold;
                                waiter: how many it wants */
-        SNIB__NUMBER_TOKEN, /* seat: its token; waiter: the state it has seen */
+        SNIB__NUMBER_TOKEN, /* seat: its token; waiter: the number of its latest request; observer: the state it has
+                               seen */
         SNIB__NUMBER_FLAG,  /* seat: it is confirmed; waiter: it only observes */
         SNIB__NUMBER_LEASE, /* waiter: of the hold it asks for */
         SNIB__NUMBERS
@@ -76,6 +78,7 @@ struct snib__row {
 struct snib__rows {
         struct snib__row *row;
         size_t count, room;
+        int64_t last; /* seq of the last, also of those that were not loaded; 0 */
 };
 
 /* What a row of table memory says of a request. */
@@ -100,6 +103,10 @@ struct snib__peer_row {
         char label[64];
 };
 
+/* Clients whose rows were read lately, by their uuids, which are random. A row never changes, and whether its client
+ * lives its byte tells: so what is known here may be as old as it likes. */
+#define SNIB__KNOWN_MAX 256
+
 struct snib__worker;
 
 struct snib__store {
@@ -121,12 +128,15 @@ struct snib__store {
         const char *damage;         /* what should be true of its rows and is not; NULL */
         char damaged[48];           /* then: its name, as far as it can be printed */
         /* As it was loaded: */
-        bool existed;    /* it has a row */
-        int kind, flags; /* in its row */
-        int64_t token;
+        bool existed; /* it has a row */
+        int kind;     /* in its row */
+        int64_t flags, token;
         bool first;              /* the first seat of a lock was in its row */
         struct snib__rows seats; /* the others, without what a semaphore remembers of who took */
         struct snib__rows waiters;
+        size_t part;                 /* only so many of those who wait were loaded; 0: all */
+        struct snib__id last_waiter; /* then, for who joins */
+        struct snib__peer_row known[SNIB__KNOWN_MAX];
         struct snib__memory memory; /* of the request at hand; no other is loaded */
         struct {
                 bool exists;
@@ -159,15 +169,19 @@ bool snib__store_in_place(const struct snib__store *s);
 int snib__rows_run(struct snib__store *s, enum snib__statement which);
 /* Loads the record of op's name, of what is remembered what op needs, with room for what op may add to it, and stays in
  * the read transaction; end it with snib__rows_unload(). `data`: with the value of a register, which lives until then.
- * SQLITE_CORRUPT with s->damage: the rows are not such as snib__rows_save() writes. */
-int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data);
+ * Not `whole`: a long queue in part, where that is likely to be enough; what was decided counts only if
+ * snib__rows_suffice() says afterwards that it was. SQLITE_CORRUPT with s->damage: the rows are not such as
+ * snib__rows_save() writes. */
+int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data, bool whole);
+bool snib__rows_suffice(const struct snib__store *s);
 void snib__rows_unload(struct snib__store *s);
 /* Stores what s->change says is different after `op`, as a transaction of its own unless one is open. */
 int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct snib__clock now);
 int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms);
 int snib__rows_client_remove(struct snib__store *s, const char *uuid);
-/* SQLITE_ROW and *ret, SQLITE_DONE if there is none. */
-int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, struct snib__peer_row *ret);
+/* SQLITE_ROW and *ret, SQLITE_DONE if there is none. By its uuid: of the store, until the next such call; the row may
+ * be gone by now, then its byte is free, or another's. */
+int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, const struct snib__peer_row **ret);
 int snib__rows_client_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret);
 /* The next of the names in which an id of the client stands, after `after`: SQLITE_ROW and *ret_name (room for
  * SNIB_NAME_MAX + 1), or DONE. */

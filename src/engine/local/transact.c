@@ -36,11 +36,11 @@ static bool dead(struct snib__item *item, const struct snib__id *id)
 {
         struct snib__store *s = item->client->store;
         char uuid[SNIB__UUID_LENGTH + 1];
-        struct snib__peer_row row;
+        const struct snib__peer_row *row;
 
         if (!snib__uuid_of(id, uuid) || !strcmp(uuid, item->client->uuid))
                 return false;
-        return snib__rows_client_by_uuid(s, uuid, &row) == SQLITE_ROW && !snib__live_test(s, row.slot);
+        return snib__rows_client_by_uuid(s, uuid, &row) == SQLITE_ROW && !snib__live_test(s, row->slot);
 }
 
 /* The account of one call of the model: what it tells goes behind what was told before. */
@@ -203,20 +203,22 @@ static void watch_for(struct snib__item *item, const struct snib__id *id)
 {
         struct snib__before *b = &item->before;
         char uuid[SNIB__UUID_LENGTH + 1];
+        const struct snib__peer_row *row;
 
         if (b->count == SNIB__BEFORE_MAX || !snib__uuid_of(id, uuid) || !strcmp(uuid, item->client->uuid))
                 return;
         for (int i = 0; i < b->count; i++)
                 if (!strcmp(uuid, b->peer[i].uuid))
                         return;
-        if (snib__rows_client_by_uuid(item->client->store, uuid, &b->peer[b->count]) == SQLITE_ROW)
-                b->count++;
+        if (snib__rows_client_by_uuid(item->client->store, uuid, &row) == SQLITE_ROW)
+                b->peer[b->count++] = *row;
 }
 
 /* Who is before this item's id now. */
 static void look_before(struct snib__item *item)
 {
-        const struct snib__record *r = &item->client->store->record;
+        const struct snib__store *s = item->client->store;
+        const struct snib__record *r = &s->record;
         struct snib__before *b = &item->before;
         size_t own = place_in_queue(r, &item->op.id), before = waiter_before(r, &item->op.id);
 
@@ -232,7 +234,7 @@ static void look_before(struct snib__item *item)
                 if (r->holder[i].seat.expires_ms < b->holder_expires_ms && holds(&r->holder[i]))
                         b->holder_expires_ms = r->holder[i].seat.expires_ms;
         if (!b->first && !r->queue[own].observer)
-                watch_for(item, &r->queue[before].seat.id);
+                watch_for(item, r->unseen ? &s->last_waiter : &r->queue[before].seat.id);
         else
                 for (size_t i = 0; i < r->held && b->count < SNIB__BEFORE_MAX; i++)
                         if (holds(&r->holder[i]))
@@ -240,19 +242,33 @@ static void look_before(struct snib__item *item)
 }
 
 /* Without memory for it, whoever is left out looks by itself when its time comes. */
-static void add_mail(struct snib__item *item, enum snib__mail_kind kind, const struct snib__id *id)
+static void add_mail(struct snib__item *item, struct snib__mail mail)
 {
         if (item->mails == item->mail_room) {
                 size_t room = item->mail_room ? 2 * item->mail_room : 4;
-                struct snib__mail *mail = snib__grow(item->mail, room * sizeof(*mail));
+                struct snib__mail *grown = snib__grow(item->mail, room * sizeof(*grown));
 
-                if (!mail)
+                if (!grown)
                         return;
-                item->mail = mail;
+                item->mail = grown;
                 item->mail_room = room;
         }
-        item->mail[item->mails].kind = kind;
-        item->mail[item->mails++].id = *id;
+        item->mail[item->mails++] = mail;
+}
+
+static void mail_look(struct snib__item *item, const struct snib__id *id)
+{
+        if (!snib__id_equal(id, &item->op.id))
+                add_mail(item, (struct snib__mail){.kind = SNIB__MAIL_LOOK, .id = *id});
+}
+
+static void mail_tell(struct snib__item *item, const struct snib__tell *t)
+{
+        if (t->kind == SNIB__TELL_ENDED)
+                add_mail(item, (struct snib__mail){.kind = SNIB__MAIL_ENDED, .id = t->id});
+        else if (!snib__id_equal(&t->id, &item->op.id)) /* who asks is answered */
+                add_mail(item, (struct snib__mail){
+                                   .kind = SNIB__MAIL_GRANTED, .number = t->number, .token = t->token, .id = t->id});
 }
 
 /* Who lost the one before it without being seated, and so does not watch the right one any more. */
@@ -271,8 +287,8 @@ static void address_looks(struct snib__item *item)
                         continue;
                 }
                 if (!r->queue[kept].observer) {
-                        if (gap && !snib__id_equal(&row->id, &item->op.id))
-                                add_mail(item, SNIB__MAIL_LOOK, &row->id);
+                        if (gap)
+                                mail_look(item, &row->id);
                         gap = false;
                 }
                 kept++;
@@ -290,17 +306,13 @@ static void address_mails(struct snib__item *item)
 
         item->mails = 0;
         for (size_t i = 0; i < s->change.tells; i++) {
-                const struct snib__tell *t = &s->change.tell[i];
-                bool granted = t->kind == SNIB__TELL_GRANTED;
-
-                seated |= granted;
-                if (!granted || !snib__id_equal(&t->id, &item->op.id))
-                        add_mail(item, granted ? SNIB__MAIL_GRANTED : SNIB__MAIL_ENDED, &t->id);
+                seated |= s->change.tell[i].kind == SNIB__TELL_GRANTED;
+                mail_tell(item, &s->change.tell[i]);
         }
         if (s->change.queue)
                 address_looks(item);
-        if (seated && r->held > 1 && first < r->queued && !snib__id_equal(&r->queue[first].seat.id, &item->op.id))
-                add_mail(item, SNIB__MAIL_LOOK, &r->queue[first].seat.id);
+        if (seated && r->held > 1 && first < r->queued)
+                mail_look(item, &r->queue[first].seat.id);
 }
 
 static void roll_back(struct snib__store *s)
@@ -395,11 +407,19 @@ static int decide(struct snib__item *item, struct snib__clock now, bool write)
 {
         struct snib__store *s = item->client->store;
         bool data = item->op.verb == SNIB__OBSERVE || (item->op.verb == SNIB__QUERY && item->task == SNIB__TASK_OP);
-        int rc = snib__rows_load(s, &item->op, data);
+        int rc = snib__rows_load(s, &item->op, data, false);
 
         if (rc != SQLITE_OK)
                 return rc;
         ask_model(item, now);
+        if (!snib__rows_suffice(s)) {
+                snib__rows_unload(s);
+                rc = snib__rows_load(s, &item->op, data, true);
+                if (rc != SQLITE_OK)
+                        return rc;
+                ask_model(item, now);
+        }
+        item->note.reply.waiters_at_least = s->part && s->waiters.last == 0;
         if (changed(s)) {
                 if (!write) {
                         item->work.again = item->work.gate = true;
@@ -495,7 +515,7 @@ static int bury_in(struct snib__item *item, const char *uuid, struct snib__name 
         memset(&item->op, 0, sizeof(item->op));
         item->op.kind = SNIB_KIND_ANY;
         item->op.name = name;
-        rc = snib__rows_load(s, &item->op, false);
+        rc = snib__rows_load(s, &item->op, false, true);
         if (rc != SQLITE_OK)
                 return rc;
         /* First those who wait, the last first: nobody of them is to be seated. */
