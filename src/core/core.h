@@ -48,9 +48,12 @@
 #define SNIB__TEXT_MAX 192
 /* Renewals under way at once, of a client's 100,000: the requests of others stand behind no more than these. */
 #define SNIB__RENEWALS_MAX 400
-/* Enough that 100,000 holds are renewed some hundreds at a time; not so many that a client wakes up for each of them.
- */
-#define SNIB__PHASES 256
+/* Points in the round at which renewals come: enough that 100,000 holds keep the server for some milliseconds at a
+ * time, not so many that a client wakes up for each of them. */
+#define SNIB__PHASES 64
+/* Holds that began one after the other share a point: they lie side by side in memory, here and at the server, and to
+ * fetch each of 100,000 from somewhere else costs more than all that is to be done with it. */
+#define SNIB__NEIGHBOURS 64
 
 enum snib__hold_state {
         SNIB__IDLE = 0,
@@ -188,7 +191,7 @@ struct snib__core_config {
         uint32_t queues;             /* kinds for which the engine keeps a queue of waiters, SNIB__KIND_BIT */
         bool watches;                /* waiters must watch the name */
         int renewals;                /* so many are under way at once; see SNIB__RENEWALS_MAX */
-        int phases;                  /* points in the round at which renewals come; see SNIB__PHASES */
+        int phases, neighbours;      /* when renewals come; see SNIB__PHASES, SNIB__NEIGHBOURS */
         snib__ns op_timeout;         /* an answer that takes longer counts as unknown */
         const struct snib__who *who; /* who asks; lives as long as the engine */
         uint64_t seed;

@@ -25,8 +25,9 @@ static bool is_check(const struct snib__hold *h)
 static snib__ns renewal_at(const struct snib__core *c, const struct snib__hold *h)
 {
         snib__ns period = snib__max(h->lease / 6, 1), latest = snib__after(h->sent_at, h->lease / 3);
+        uint64_t group = h->cookie / (uint64_t)c->config.neighbours;
         snib__ns phases = c->config.phases,
-                 point = (snib__ns)((uint32_t)(h->cookie * 2654435769U) * (uint64_t)phases >> 32);
+                 point = (snib__ns)((uint32_t)(group * 2654435769U) * (uint64_t)phases >> 32);
         snib__ns phase = period / phases * point + period % phases * point / phases;
 
         return latest - (latest % period - phase + period) % period;

@@ -240,6 +240,7 @@ static void core_start(struct snib_client *c, int64_t timeout_ms)
                                            .watches = traits & SNIB__TRAIT_WATCH,
                                            .renewals = SNIB__RENEWALS_MAX,
                                            .phases = SNIB__PHASES,
+                                           .neighbours = SNIB__NEIGHBOURS,
                                            .op_timeout = timeout_ms * SNIB__MS,
                                            .who = &c->who};
 

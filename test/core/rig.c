@@ -89,6 +89,7 @@ void rig_init(struct rig *r, bool queues)
                                            .op_timeout = 3 * SNIB__S,
                                            .renewals = 2,
                                            .phases = 1,
+                                           .neighbours = 1,
                                            .seed = 1};
 
         memset(r, 0, sizeof(*r));

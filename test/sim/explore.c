@@ -501,6 +501,7 @@ static void start(const struct world *w)
                                            .op_timeout = SNIB__S / 2,
                                            .renewals = 1,
                                            .phases = 1,
+                                           .neighbours = 1,
                                            .seed = 1};
 
         memset(&z, 0, sizeof(z));
