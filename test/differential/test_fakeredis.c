@@ -238,7 +238,7 @@ static const struct {
              {"acquire_fenced", locks, "2", "T i l o"},
              {"release", locks, "1", "i C"},
              {"renew", locks, "1", "i l"},
-             {"renew_many", locks, "3", "k k i l i l i l"},
+             {"renew_many", locks, "3", "k k i i i l"},
              {"force", locks, "1", "C"},
              {"query", NULL, "1", "B T Q P"},
              {"fair", locks, "4", "Q U W b i C l o f 600000"},

@@ -3,7 +3,8 @@
 /*
  * Fuzz target: any bytes as what a Redis server says, to the whole engine over connections in memory. The first byte of
  * the input chooses what is in flight and how the bytes are cut, the second the kind of object: 0 locks and fenced
- * locks, else kind number + 1, asked with every verb there is. The rest goes to the commands connection up to a 0xff
+ * locks, else kind number + 1, asked with every verb there is; one more: nothing but renewals of locks, which go
+ * together. The rest goes to the commands connection up to a 0xff
  * byte, then to the subscriptions. Beyond not crashing: every request is answered exactly once, with a status that
  * belongs to its verb, and a note's name is one that was asked for.
  */
@@ -30,6 +31,7 @@ struct world {
         struct snib__engine *engine;
         snib__ns now;
         int kind; /* of most requests; -1: locks of two kinds */
+        bool renewals;
         unsigned asked, answers[REQUESTS + 1], sum;
 };
 
@@ -88,7 +90,7 @@ static const struct snib__id id = {"00000001-0000-4000-8000-000000000000:1"};
 static void ask(struct world *w, unsigned choice)
 {
         static const char permits[1][33] = {"000000010000400080000000000a0000"};
-        unsigned verb = 1 + choice % (w->kind < 0 ? 5 : SNIB__DELETE);
+        unsigned verb = w->renewals ? SNIB__RENEW : 1 + choice % (w->kind < 0 ? 5 : SNIB__DELETE);
         struct snib__op op = {.verb = (enum snib__verb)verb,
                               .kind = w->kind >= 0 ? w->kind
                                       : choice & 8 ? SNIB_KIND_FENCED
@@ -96,7 +98,7 @@ static void ask(struct world *w, unsigned choice)
                               .enqueue = true,
                               .name = {"name", 4},
                               .id = id,
-                              .lease_ms = 30000,
+                              .lease_ms = 30000 + (choice & 8),
                               .token = choice & 16,
                               .n = 2,
                               .data = "data",
@@ -137,7 +139,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (size < 2)
                 return 0;
         choice = *data++;
-        w->kind = *data++ % (SNIB_KIND_REGISTER + 2) - 1;
+        w->kind = *data++ % (SNIB_KIND_REGISTER + 3) - 1;
+        w->renewals = w->kind > SNIB_KIND_REGISTER;
+        if (w->renewals)
+                w->kind = -1;
         size -= 2;
         other = size ? memchr(data, 0xff, size) : NULL;
         start(w);

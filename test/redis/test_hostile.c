@@ -708,27 +708,44 @@ static void F137_wrong_answers_to_renewals_are_refused(void **state)
 {
         static const struct {
                 const char *text;
-                int renewed; /* whose answers had come before what makes no sense */
+                int gone; /* of whom was told before what makes no sense */
         } rows[] = {{"*0\r\n", 0},
-                    {":1\r\n", 0},
-                    {"*2\r\n*1\r\n:1\r\n*1\r\n:1\r\n", 0},
-                    {"*4\r\n*1\r\n:1\r\n*1\r\n:1\r\n*1\r\n:1\r\n*1\r\n:1\r\n", 0},
-                    {"*3\r\n:1\r\n:1\r\n:1\r\n", 0},
-                    {"*3\r\n*1\r\n:1\r\n*0\r\n*1\r\n:1\r\n", 1},
-                    {"*3\r\n*1\r\n:1\r\n$-1\r\n*1\r\n:1\r\n", 1},
-                    {"*3\r\n*1\r\n:1\r\n*1\r\n:2\r\n*1\r\n:1\r\n", 1},
-                    {"*3\r\n*1\r\n:1\r\n*2\r\n:1\r\n:1\r\n*1\r\n:1\r\n", 1},
-                    {"*3\r\n*1\r\n:1\r\n*1\r\n*1\r\n:1\r\n*1\r\n:1\r\n", 1},
-                    {"*3\r\n*1\r\n:1\r\n*3\r\n:0\r\n:5\r\n*1\r\n:1\r\n*1\r\n:1\r\n", 1},
-                    {"*3\r\n*1\r\n:1\r\n*1\r\n:1\r\n*3\r\n:0\r\n:-2\r\n:0\r\n", 2}};
+                    {":3\r\n", 0},
+                    {"*1\r\n:2\r\n", 0},
+                    {"*1\r\n:4\r\n", 0},
+                    {"*1\r\n:-3\r\n", 0},
+                    {"*1\r\n$1\r\n3\r\n", 0},
+                    {"*1\r\n*1\r\n:3\r\n", 0},
+                    {"*2\r\n:3\r\n:1\r\n", 0},
+                    {"*2\r\n:3\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n", 0},
+                    {"*3\r\n:3\r\n:0\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n", 0},
+                    {"*3\r\n:3\r\n:4\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n", 0},
+                    {"*3\r\n:3\r\n:9223372036854775807\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n", 0},
+                    {"*3\r\n:3\r\n$1\r\n1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n:1\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n$-1\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n*0\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n*1\r\n:1\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n*1\r\n:0\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n*3\r\n:1\r\n:-2\r\n$0\r\n\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n*3\r\n:0\r\n:-3\r\n$0\r\n\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n*3\r\n:0\r\n:-2\r\n:0\r\n", 0},
+                    {"*3\r\n:3\r\n:1\r\n*2\r\n:0\r\n*1\r\n:5\r\n", 0},
+                    {"*4\r\n:3\r\n:1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n:2\r\n", 1},
+                    {"*5\r\n:3\r\n:1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n:1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n", 1},
+                    {"*5\r\n:3\r\n:2\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n:1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n", 1},
+                    {"*5\r\n:3\r\n:1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n:3\r\n*1\r\n:1\r\n", 1},
+                    {"*8\r\n:3\r\n:1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n:2\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n"
+                     ":3\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n:4\r\n",
+                     3}};
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 renew_three();
                 say(commands, rows[i].text);
                 turn();
-                for (int k = 0; k < rows[i].renewed; k++)
-                        (void)answered(SNIB__RENEWED);
-                for (int k = rows[i].renewed; k < 3; k++)
+                for (int k = 0; k < rows[i].gone; k++)
+                        (void)answered(SNIB__GONE);
+                for (int k = rows[i].gone; k < 3; k++)
                         assert_int_equal(answered(SNIB__FAILED).error, SNIB_EUNKNOWN);
                 link_down(SNIB_EPROTOCOL);
                 close_down(state);
@@ -740,11 +757,11 @@ static void F57_renewals_are_refused_one_by_one(void **state)
 {
         (void)state;
         renew_three();
-        say(commands, "*3\r\n-WRONGTYPE Operation\r\n*1\r\n:1\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n");
+        say(commands, "*5\r\n:3\r\n:1\r\n-WRONGTYPE Operation\r\n:3\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n");
         turn();
         assert_int_equal(answered(SNIB__FAILED).error, SNIB_EKIND);
-        (void)answered(SNIB__RENEWED);
         (void)answered(SNIB__GONE);
+        (void)answered(SNIB__RENEWED);
         memory_clear_out(commands);
         renew_three();
         say(commands, "-LOADING Redis is loading the dataset in memory\r\n");
@@ -755,7 +772,7 @@ static void F57_renewals_are_refused_one_by_one(void **state)
 
 static void F21_a_cut_answer_to_renewals_is_unknown(void **state)
 {
-        const char *text = "*3\r\n*1\r\n:1\r\n*1\r\n:1\r\n*1\r\n:1\r\n";
+        const char *text = "*3\r\n:3\r\n:2\r\n*3\r\n:0\r\n:-2\r\n$0\r\n\r\n";
 
         for (size_t cut = 0; cut < strlen(text); cut++) {
                 renew_three();
@@ -776,7 +793,7 @@ static void F51_forgotten_renewals_go_by_text_once(void **state)
 
         (void)state;
         renew_three();
-        say(commands, "*3\r\n*1\r\n:1\r\n*1\r\n:1\r\n*1\r\n:1\r\n");
+        say(commands, "*1\r\n:3\r\n");
         turn();
         for (int i = 0; i < 3; i++)
                 (void)answered(SNIB__RENEWED);

@@ -86,6 +86,19 @@ static void a_hundred_holds_go_in_one_request(void **state)
         assert_int_equal(scripts_run(), 3);
 }
 
+static void each_of_a_batch_has_its_own_lease(void **state)
+{
+        (void)state;
+        hold_all();
+        for (int i = 0; i < HOLDS; i += 7)
+                hold[i].lease_ms = 90000 + i;
+        renew_all();
+        for (int i = 0; i < HOLDS; i++) {
+                assert_int_equal(pump_answer(kit_a, asked[i]).status, SNIB__RENEWED);
+                kit_near(kit_number("PTTL %s", name[i]), (int)hold[i].lease_ms, 5000);
+        }
+}
+
 static void one_alone_goes_by_the_script_for_one(void **state)
 {
         struct snib__id id = pump_id(kit_a);
@@ -242,6 +255,7 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
             TEST(a_hundred_holds_go_in_one_request),
+            TEST(each_of_a_batch_has_its_own_lease),
             TEST(one_alone_goes_by_the_script_for_one),
             TEST(F52_each_hold_of_a_batch_gets_its_own_answer),
             TEST(F51_a_flushed_script_is_sent_again_for_all),

@@ -23,13 +23,13 @@
 #define SNIB__REDIS_OUT_MAX ((size_t)16 << 20)
 /* Requests refused for lack of memory that can wait for next(); see redis.c. */
 #define SNIB__REDIS_REFUSED_MAX 512
-/* Holds that one script renews: it keeps the server for a quarter of a millisecond. */
+/* Holds that one script renews: it keeps the server for a fifth of a millisecond. */
 #define SNIB__REDIS_RENEWALS_MAX 100
-#define SNIB__REDIS_BATCH_ARGS_MAX (3 + 3 * SNIB__REDIS_RENEWALS_MAX)
 /* Room for the name of a key or channel beside an object: prefix, braces, the name, an id, suffix. */
 #define SNIB__DERIVED_MAX 1280
 
 struct redis;
+struct batch;
 
 /* The keys and channels of an object; see names.c. */
 enum redis_name {
@@ -112,7 +112,7 @@ enum request_kind {
         REQUEST_HANDSHAKE = 1, /* AUTH, SELECT, PING: all must succeed */
         REQUEST_PING,
         REQUEST_OP,       /* a script about an object */
-        REQUEST_RENEWALS, /* renew_many.lua for its `members` */
+        REQUEST_RENEWALS, /* renew_many.lua for many holds; see renew.c */
         REQUEST_OP_WHO,   /* the same request, whose answer waits for the holder's host and label */
         REQUEST_WAITERS,  /* PUBSUB NUMSUB for the QUERY behind it (`parent`) */
         REQUEST_FORGET,   /* UNLINK of the memory of a request that will not be repeated */
@@ -126,13 +126,12 @@ enum request_kind {
 };
 
 /* One command whose reply is awaited. Pooled; in exactly one of: redis.free, link.in_flight, redis.notes,
- * redis.spent, redis.renewals, members of another (all by note.link). */
+ * redis.spent (all by note.link). */
 struct request {
         struct note note;
         enum request_kind kind;
         struct snib__tag tag;
         struct request *parent;
-        struct snib__list members; /* of REQUEST_RENEWALS: requests of kind REQUEST_OP */
         struct channel *channel;
         struct listing *listing;
         size_t item;
@@ -276,10 +275,10 @@ struct redis {
         int idle_count;
         struct channel *granted; /* what is told to this client alone; NULL until it waits for the first time */
         struct snib__list free, notes, spent, spent_grants;
-        int grants;                 /* not yet spent */
-        struct snib__list renewals; /* gathered: they leave together before anything else */
-        size_t renewals_count;
-        snib__ns renewals_at; /* when the latest of them was submitted */
+        int grants;             /* not yet spent */
+        struct batch *renewals; /* gathered: they leave together before anything else. NULL: none */
+        snib__ns renewals_at;   /* when the latest of them was submitted */
+        struct snib__list free_batches;
         struct snib__list listings, spent_listings;
         struct note up, down;
         struct snib_error down_error;
@@ -298,6 +297,10 @@ struct redis {
 /* redis.c */
 struct request *snib__redis_request(struct redis *r, enum request_kind kind, snib__ns now);
 void snib__redis_request_free(struct redis *r, struct request *q);
+/* Gives unusually much memory back before it is used again. */
+void snib__redis_request_trim(struct request *q);
+/* A request about an object, not sent yet; NULL: memory is short, and it is told so. */
+struct request *snib__redis_op(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now);
 void snib__redis_tell(struct redis *r, struct note *note, enum note_of of);
 void snib__redis_untell(struct note *note);
 /* Completes what there was no memory to make a request of. */
@@ -352,7 +355,7 @@ bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_
 /* Fails the request for an error reply, or sends it again after NOSCRIPT. */
 void snib__op_refused(struct redis *r, struct request *q, const char *text, snib__ns now);
 /* A later request about the same name has left already: executing this one after it would turn their order round. */
-bool snib__op_overtaken(const struct redis *r, const struct request *q);
+bool snib__op_overtaken(const struct redis *r, struct snib__name name);
 extern const char snib__redis_no_room[], snib__redis_forgotten[], snib__redis_unknown_script[]; /* error texts */
 bool snib__op_waiters_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
 /* Takes over what was asked, with copies of what it points at. False: no memory. */
@@ -363,13 +366,17 @@ const struct row *snib__op_row(const struct snib__op *op);
 bool snib__op_keep_answer(struct request *q, const void *data, size_t length);
 
 /* renew.c */
-/* Takes the request, which is to be sent with others. */
-void snib__renewals_add(struct redis *r, struct request *q, snib__ns now);
+/* Takes a renewal, which is to be sent with others. */
+void snib__renewals_add(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now);
 /* Sends what was gathered. */
 void snib__renewals_send(struct redis *r, snib__ns now);
-bool snib__renewals_reply(struct redis *r, struct request *b, const struct snib__resp_value *values, size_t count,
+bool snib__renewals_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
                           snib__ns now);
-void snib__renewals_orphan(struct redis *r, struct request *b, bool sent, const char *why);
+void snib__renewals_orphan(struct redis *r, struct request *q, bool sent, const char *why);
+/* Whom the reply is for next, into a note that has it. False: it was the last. */
+bool snib__renewals_next(struct request *q, struct snib__note *ret);
+bool snib__renewals_include(const struct request *q, struct snib__name name);
+void snib__renewals_free(struct redis *r, struct request *q);
 
 /* lock.c */
 extern const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1];

@@ -291,22 +291,17 @@ const char snib__redis_no_room[] = "no room to send a request: the server does n
 const char snib__redis_forgotten[] = "the server has forgotten the scripts: try again";
 const char snib__redis_unknown_script[] = "the server does not know a script that was just sent: is it a proxy?";
 
-static bool same_name(const struct request *a, const struct request *b)
-{
-        return a->op.name.length == b->op.name.length && !memcmp(a->op.name.bytes, b->op.name.bytes, a->op.name.length);
-}
-
-bool snib__op_overtaken(const struct redis *r, const struct request *q)
+bool snib__op_overtaken(const struct redis *r, struct snib__name name)
 {
         snib__list_each (it, &r->commands.in_flight) {
                 const struct request *later = snib__container(it, struct request, note.link);
+                struct snib__name other = later->op.name;
 
-                if (later->kind == REQUEST_OP && same_name(later, q))
+                if (later->kind == REQUEST_OP && other.length == name.length &&
+                    !memcmp(other.bytes, name.bytes, name.length))
                         return true;
-                if (later->kind == REQUEST_RENEWALS)
-                        snib__list_each (member, &later->members)
-                                if (same_name(snib__container(member, struct request, note.link), q))
-                                        return true;
+                if (later->kind == REQUEST_RENEWALS && snib__renewals_include(later, name))
+                        return true;
         }
         return false;
 }
@@ -317,7 +312,7 @@ static void send_text(struct redis *r, struct request *q, snib__ns now)
         r->commands.by_text[q->row->script] = true;
         if (q->by_text)
                 snib__redis_fail(r, q, SNIB_EREFUSED, "%s", snib__redis_unknown_script);
-        else if (snib__op_overtaken(r, q))
+        else if (snib__op_overtaken(r, q->op.name))
                 snib__redis_fail(r, q, SNIB_ENOTREADY, "%s", snib__redis_forgotten);
         else if (!snib__op_send(r, q, now))
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "the connection to the server broke");

@@ -41,6 +41,15 @@ void snib__redis_trace(struct redis *r, const char *format, ...)
 
 /* ---- requests and notes */
 
+void snib__redis_request_trim(struct request *q)
+{
+        if (q->bytes_room <= KEPT_MAX)
+                return;
+        free(q->bytes);
+        q->bytes = NULL;
+        q->bytes_room = 0;
+}
+
 struct request *snib__redis_request(struct redis *r, enum request_kind kind, snib__ns now)
 {
         struct snib__list *first = snib__list_take(&r->free);
@@ -48,14 +57,9 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
 
         if (!q)
                 return NULL;
-        if (q->bytes_room > KEPT_MAX) {
-                free(q->bytes);
-                q->bytes = NULL;
-                q->bytes_room = 0;
-        }
+        snib__redis_request_trim(q);
         q->kind = kind;
         q->by_text = q->forget = false;
-        snib__list_init(&q->members);
         q->tag = (struct snib__tag){0};
         q->op.verb = 0;
         q->op.id.text[0] = 0;
@@ -237,7 +241,7 @@ int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_c
         snib__list_init(&r->spent);
         snib__list_init(&r->spent_grants);
         snib__list_init(&r->idle);
-        snib__list_init(&r->renewals);
+        snib__list_init(&r->free_batches);
         snib__list_init(&r->listings);
         snib__list_init(&r->spent_listings);
         r->down_error = (struct snib_error)SNIB_ERROR_INIT;
@@ -257,7 +261,7 @@ static int redis_open(struct snib__engine **ret, const struct snib__engine_confi
 
 static void send_renewals(struct redis *r, snib__ns now)
 {
-        if (r->renewals_count > 0)
+        if (r->renewals)
                 snib__renewals_send(r, now);
 }
 
@@ -268,29 +272,41 @@ static void send_op(struct redis *r, struct request *q, snib__ns now)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", snib__redis_no_room);
 }
 
-static void redis_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+struct request *snib__redis_op(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now)
 {
-        struct redis *r = redis_of(e);
         struct request *q = snib__redis_request(r, REQUEST_OP, now);
 
         if (!q || !snib__op_keep(q, op)) {
                 if (q)
                         snib__redis_request_free(r, q);
                 snib__redis_refuse(r, tag, SNIB_ENOMEM);
-                return;
+                return NULL;
         }
         q->tag = tag;
         q->row = snib__op_row(op);
         q->reply.kind = op->kind;
         q->reply.token = op->verb == SNIB__QUERY || op->verb == SNIB__FORCE ? -1 : 0;
-        if (!q->row)
+        return q;
+}
+
+static void redis_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+{
+        struct redis *r = redis_of(e);
+        const struct row *row = snib__op_row(op);
+        bool ready = r->commands.state == LINK_READY;
+        struct request *q;
+
+        if (ready && row && row->script == SNIB__SCRIPT_RENEW && op->name.length <= SNIB_NAME_MAX) {
+                snib__renewals_add(r, tag, op, now);
+                return;
+        }
+        q = snib__redis_op(r, tag, op, now);
+        if (q && !row)
                 snib__redis_fail(r, q, SNIB_EUNSUPPORTED, "redis:// cannot do that with a %s",
                                  snib__kind_text(op->kind));
-        else if (r->commands.state != LINK_READY)
+        else if (q && !ready)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
-        else if (q->row->script == SNIB__SCRIPT_RENEW && op->name.length <= SNIB_NAME_MAX)
-                snib__renewals_add(r, q, now);
-        else
+        else if (q)
                 send_op(r, q, now);
 }
 
@@ -339,7 +355,7 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
 
         ret->count = 0;
         ret->deadline = SNIB__NEVER;
-        ret->kept = r->renewals_count > 0 || snib__link_kept(&r->commands) || snib__link_kept(&r->subscriptions);
+        ret->kept = r->renewals || snib__link_kept(&r->commands) || snib__link_kept(&r->subscriptions);
         ret->changes = r->commands.changes + r->subscriptions.changes;
         add_interest(&r->commands, true, ret);
         add_interest(&r->subscriptions, r->watched > 0, ret);
@@ -374,7 +390,10 @@ static void recycle(struct redis *r, snib__ns now)
                 struct request *q = snib__container(it, struct request, note.link);
                 if (q->forget)
                         snib__count_forget(r, q, now);
-                snib__redis_request_free(r, q);
+                if (q->kind == REQUEST_RENEWALS)
+                        snib__renewals_free(r, q);
+                else
+                        snib__redis_request_free(r, q);
         }
         for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
                 snib__listing_free(r, snib__container(it, struct listing, link));
@@ -428,10 +447,15 @@ static void redis_unheard(struct snib__engine *e, struct snib__tag tag)
 
 static void fill_request(struct redis *r, struct request *q, struct snib__note *ret)
 {
+        bool more = false;
+
         ret->kind = SNIB__NOTE_REPLY;
         ret->tag = q->tag;
         ret->reply = q->reply;
-        snib__list_append(&r->spent, &q->note.link);
+        if (q->kind == REQUEST_RENEWALS)
+                more = snib__renewals_next(q, ret);
+        /* One answer for many stays the next note until all have it. */
+        snib__list_append(more ? r->notes.next : &r->spent, &q->note.link);
 }
 
 static void fill_listed(const struct item *item, struct snib__note *ret)
@@ -490,7 +514,6 @@ static void free_requests(struct snib__list *list)
 {
         for (struct snib__list *it = snib__list_take(list); it; it = snib__list_take(list)) {
                 struct request *q = snib__container(it, struct request, note.link);
-                free_requests(&q->members);
                 free(q->bytes);
                 free(q);
         }
@@ -512,6 +535,7 @@ static void redis_close(struct snib__engine *e)
 {
         struct redis *r = redis_of(e);
 
+        snib__renewals_send(r, 0);
         snib__who_remove(r, 0);
         snib__link_flush(&r->commands);
         free_notes(r);
@@ -524,7 +548,7 @@ static void redis_close(struct snib__engine *e)
                 snib__listing_free(r, snib__container(it, struct listing, link));
         free_requests(&r->free);
         free_requests(&r->spent);
-        free_requests(&r->renewals);
+        free_requests(&r->free_batches);
         free_requests(&r->commands.in_flight);
         free_requests(&r->subscriptions.in_flight);
         snib__link_done(&r->commands);
