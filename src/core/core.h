@@ -109,13 +109,15 @@ struct snib__hold {
         struct snib__name owner; /* re-entry key: bytes that mean the same owner within this client. Empty: an owner of
                                     its own, whom no other call joins */
         struct snib__id id;      /* fresh */
-        int32_t n;               /* how many permits; 0 counts as 1 */
-        uint8_t kind;            /* enum snib_kind */
-        bool observe;            /* OBSERVE instead of ACQUIRE: answered when the state is another than `token` */
-        bool reentrant;
-        bool keep; /* the watchdog renews */
         snib__ns lease;
         snib__ns max_hold; /* 0: none */
+        int32_t n;         /* how many permits; 0 counts as 1 */
+        uint8_t kind;      /* enum snib_kind */
+        bool observe : 1;  /* OBSERVE instead of ACQUIRE: answered when the state is another than `token` */
+        bool reentrant : 1;
+        bool keep : 1; /* the watchdog renews */
+
+        int16_t fault; /* the core's, here for the room: code of the latest failure, 0: none since */
 
         /* Read by any thread without a lock; written by the core. 0: not held. */
         _Atomic snib__ns valid_until;
@@ -134,7 +136,6 @@ struct snib__hold {
         };
         uint32_t attempt; /* number of the latest request */
         int depth;
-        int16_t fault;    /* code of the latest failure, 0: none since */
         uint8_t failures; /* in a row, for back-off */
         enum snib__hold_state state : 8;
         enum snib__verb verb : 8; /* of the latest request */

@@ -119,10 +119,17 @@ struct snib__async {
         struct snib_lock_info info;
 };
 
+/* The callback of a grant whose loss somebody wants to be told of. */
+struct snib__loss {
+        struct snib__event event;
+        struct snib_grant *grant;
+        snib_loss_callback *told; /* NULL: nobody any more */
+        void *arg;
+};
+
 struct snib_grant {
         struct snib__hold hold;
         struct snib_client *client;
-        struct snib_grant *next_all;
         union {
                 struct snib__list pooled;    /* while free */
                 struct snib__list followers; /* else: parts of multilocks that hold it */
@@ -134,9 +141,14 @@ struct snib_grant {
         bool in_callback : 1; /* the record is not to be used again before the callback returned */
         bool freed : 1;       /* core is done with it */
         int loss_fd;          /* -1: none wanted yet */
-        snib_loss_callback *lost;
-        void *lost_arg;
-        struct snib__event event;
+        struct snib__loss *_Atomic loss; /* NULL: none was ever wanted of this record */
+};
+
+/* Grants come by the dozen: a client may have 100,000. */
+#define SNIB__GRANTS_BLOCK 16
+struct snib__grants {
+        struct snib__grants *next_all;
+        struct snib_grant of[SNIB__GRANTS_BLOCK];
 };
 
 static inline struct snib_grant *snib__grant_of(struct snib__hold *h)
@@ -253,7 +265,7 @@ struct snib_client {
         struct snib__keeper keeper;
         struct snib__dispatcher dispatcher;
 
-        struct snib_grant *_Atomic grants_all;
+        struct snib__grants *_Atomic grants_all;
         struct snib__question *_Atomic questions_all;
         struct snib__inventory *_Atomic listings_all;
         struct snib__async *_Atomic asyncs_all;
@@ -285,6 +297,8 @@ struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock
 /* Who asked for it, also if it is anonymous. */
 struct snib__name snib__grant_asker(const struct snib_grant *g);
 void snib__grant_free(struct snib_grant *g);
+/* Where to say who is told of its loss; at first nobody is. */
+struct snib__loss *snib__grant_loss_told(struct snib_grant *g);
 struct snib__question *snib__question_new(struct snib_client *c);
 /* Copies what a request carries into memory that lives as long as the question; NULL when memory is short. */
 void *snib__question_keep(struct snib__question *q, const void *data, size_t length);

@@ -56,9 +56,9 @@ static void lost(struct snib_client *c, struct snib_grant *g)
         snib__client_trace(c, "lost id=%s reason=%s", g->hold.id.text, snib_loss_text(g->hold.loss));
         if (g->loss_fd >= 0)
                 snib__os_event_set(g->loss_fd);
-        if (g->lost) {
+        if (g->loss && g->loss->told) {
                 g->due = true;
-                snib__dispatch_queue(c, &g->event);
+                snib__dispatch_queue(c, &g->loss->event);
         }
         snib__parts_lost(g);
 }

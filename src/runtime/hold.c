@@ -327,16 +327,17 @@ void snib__lock_detach(struct snib_lock *lock)
 
 static void run_lost(struct snib_client *c, struct snib__event *event)
 {
-        struct snib_grant *g = snib__container(event, struct snib_grant, event);
+        struct snib__loss *l = snib__container(event, struct snib__loss, event);
+        struct snib_grant *g = l->grant;
         snib_loss_callback *lost;
         void *arg;
         int reason;
 
         snib__client_lock(c);
-        lost = g->lost;
-        arg = g->lost_arg;
+        lost = l->told;
+        arg = l->arg;
         reason = g->hold.loss;
-        g->lost = NULL; /* once */
+        l->told = NULL; /* once */
         g->due = false;
         g->in_callback = true;
         snib__client_unlock(c);
@@ -352,17 +353,20 @@ static void run_lost(struct snib_client *c, struct snib__event *event)
 int snib__grant_on_loss(struct snib_grant *g, snib_loss_callback *lost, void *arg, struct snib_error *err)
 {
         struct snib_client *c = g->client;
+        struct snib__loss *l = NULL;
         int r;
 
         snib__client_enter(c);
         r = snib__dispatch_start(c, err);
+        if (r == 0 && !(l = snib__grant_loss_told(g)))
+                r = snib__error(err, SNIB_ENOMEM, "out of memory");
         if (r == 0) {
-                g->lost = lost;
-                g->lost_arg = arg;
-                g->event.run = run_lost;
+                l->told = lost;
+                l->arg = arg;
+                l->event.run = run_lost;
                 if (lost && g->hold.state == SNIB__LOST && !g->hold.lost_pending) {
                         g->due = true;
-                        snib__dispatch_queue(c, &g->event);
+                        snib__dispatch_queue(c, &l->event);
                 }
         }
         snib__client_leave(c);

@@ -27,20 +27,29 @@ static void give_back(struct snib__list *pool, struct snib__list *link)
         snib__list_append(pool->next, link);
 }
 
+/* A block of free grants, of which the first is used first: those that are taken together lie together. */
+static void grants_make(struct snib_client *c)
+{
+        struct snib__grants *b = snib__alloc(sizeof(*b));
+
+        if (!b)
+                return;
+        for (int i = SNIB__GRANTS_BLOCK - 1; i >= 0; i--) {
+                b->of[i].client = c;
+                b->of[i].loss_fd = -1;
+                give_back(&c->grants, &b->of[i].pooled);
+        }
+        CHAIN(c->grants_all, b);
+}
+
 static struct snib_grant *grant_take(struct snib_client *c)
 {
-        struct snib__list *free = snib__list_take(&c->grants);
-        struct snib_grant *g;
+        struct snib__list *free;
 
-        if (free)
-                return snib__container(free, struct snib_grant, pooled);
-        g = snib__alloc(sizeof(*g));
-        if (!g)
-                return NULL;
-        g->client = c;
-        g->loss_fd = -1;
-        CHAIN(c->grants_all, g);
-        return g;
+        if (snib__list_empty(&c->grants))
+                grants_make(c);
+        free = snib__list_take(&c->grants);
+        return free ? snib__container(free, struct snib_grant, pooled) : NULL;
 }
 
 /* Room for `need` bytes, whatever was there before. A forked child frees what the pointer says, so it never points at
@@ -121,7 +130,8 @@ struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock
         }
         hold_fill(g, lock, anonymous);
         snib__list_init(&g->followers);
-        g->lost = NULL;
+        if (g->loss)
+                g->loss->told = NULL;
         g->freed = false;
         return g;
 }
@@ -130,15 +140,29 @@ void snib__grant_free(struct snib_grant *g)
 {
         g->freed = true;
         /* A paid-back grant wants no callback any more; but one that close ends is told of it first. */
-        if (!g->client->closing) {
-                g->lost = NULL;
-                g->due &= !snib__list_linked(&g->event.link);
-                snib__list_remove(&g->event.link);
+        if (g->loss && !g->client->closing) {
+                g->loss->told = NULL;
+                g->due &= !snib__list_linked(&g->loss->event.link);
+                snib__list_remove(&g->loss->event.link);
         }
         if (g->due || g->in_callback)
                 return; /* the end of the callback comes back here */
         snib__os_close(&g->loss_fd);
         give_back(&g->client->grants, &g->pooled);
+}
+
+struct snib__loss *snib__grant_loss_told(struct snib_grant *g)
+{
+        struct snib__loss *l = atomic_load_explicit(&g->loss, memory_order_relaxed);
+
+        if (l)
+                return l;
+        l = snib__alloc(sizeof(*l));
+        if (l) {
+                l->grant = g;
+                atomic_store(&g->loss, l); /* one store: see registry.c */
+        }
+        return l;
 }
 
 struct snib__question *snib__question_new(struct snib_client *c)
@@ -233,11 +257,14 @@ void snib__async_free(struct snib_client *c, struct snib__async *a)
 
 void snib__pool_done(struct snib_client *c)
 {
-        for (struct snib_grant *g = atomic_load(&c->grants_all), *next; g; g = next) {
-                next = g->next_all;
-                snib__os_close(&g->loss_fd);
-                free(g->text);
-                free(g);
+        for (struct snib__grants *b = atomic_load(&c->grants_all), *next; b; b = next) {
+                next = b->next_all;
+                for (struct snib_grant *g = b->of; g < b->of + SNIB__GRANTS_BLOCK; g++) {
+                        snib__os_close(&g->loss_fd);
+                        free(g->text);
+                        free(g->loss);
+                }
+                free(b);
         }
         for (struct snib__question *q = atomic_load(&c->questions_all), *next; q; q = next) {
                 next = q->next_all;

@@ -31,10 +31,11 @@ static _Thread_local struct thread this_thread;
 
 static void close_descriptors(struct snib_client *c)
 {
-        for (struct snib_grant *g = atomic_load(&c->grants_all); g; g = g->next_all) {
-                atomic_store(&g->hold.valid_until, 0);
-                snib__os_close(&g->loss_fd);
-        }
+        for (struct snib__grants *b = atomic_load(&c->grants_all); b; b = b->next_all)
+                for (struct snib_grant *g = b->of; g < b->of + SNIB__GRANTS_BLOCK; g++) {
+                        atomic_store(&g->hold.valid_until, 0);
+                        snib__os_close(&g->loss_fd);
+                }
         c->engine->ops->forked(c->engine);
         snib__os_close(&c->wake_fd);
         snib__os_close(&c->timer.fd);
