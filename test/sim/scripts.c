@@ -26,8 +26,8 @@ static const struct {
      "redis.pcall('DEL', KEYS[1])"},
     {SNIB__BUG_renewal_without_owner_check, SNIB__SCRIPT_RENEW, "redis.pcall('HEXISTS', KEYS[1], ARGV[1])",
      "redis.pcall('EXISTS', KEYS[1])"},
-    {SNIB__BUG_renewals_without_owner_check, SNIB__SCRIPT_RENEW_MANY,
-     "call('HEXISTS', key, args[i])", "call('EXISTS', key)"},
+    {SNIB__BUG_renewals_without_owner_check, SNIB__SCRIPT_RENEW_MANY, "call('HEXISTS', key, args[i])",
+     "call('EXISTS', key)"},
     /* A counter instead of a set of ids. */
     {SNIB__BUG_repeated_acquire_counted_twice, SNIB__SCRIPT_ACQUIRE, "local renewed =",
      "redis.call('HSET', KEYS[1], ARGV[1], redis.call('HGET', KEYS[1], ARGV[1]) + (status - 1))\nlocal renewed ="},
