@@ -243,16 +243,12 @@ static void send_waiters(struct redis *r, struct request *q, snib__ns now)
         snib__link_end(&r->commands, &c.to, part, now);
 }
 
-/* How many arguments the puts of its row become. */
-static int arguments_of(const struct redis *r, const struct request *q)
+static int puts_of(const struct row *row)
 {
         int count = 0;
 
-        for (int i = 0; i < SNIB__REDIS_PUTS_MAX && q->row->puts[i]; i++) {
+        while (count < SNIB__REDIS_PUTS_MAX && row->puts[count])
                 count++;
-                if (q->row->puts[i] == PUT_QUESTION && question_number(r, q) > 0)
-                        count += q->op.settled ? 1 : 2;
-        }
         return count;
 }
 
@@ -262,7 +258,7 @@ static bool write_op(struct redis *r, struct request *q, snib__ns now)
         const struct snib__redis_script *s = &snib__redis_scripts[q->row->script];
         struct command c = command_of(r, q);
         char keys[1] = {(char)('0' + q->row->keys)};
-        int count = arguments_of(r, q);
+        int count = puts_of(q->row);
         size_t script = q->by_text ? s->length : 40;
 
         snib__assert(q->row->keys < 10);
@@ -271,7 +267,7 @@ static bool write_op(struct redis *r, struct request *q, snib__ns now)
         put(&c, q->by_text ? "EVAL" : "EVALSHA", q->by_text ? 4 : 7);
         put(&c, q->by_text ? s->text : s->sha1, script);
         put(&c, keys, 1);
-        for (int i = 0; i < SNIB__REDIS_PUTS_MAX && q->row->puts[i]; i++)
+        for (int i = 0; i < count; i++)
                 put_one(&c, r, q, (enum put)q->row->puts[i]);
         snib__link_end(&r->commands, &c.to, q, now);
         return true;
