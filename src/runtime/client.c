@@ -68,24 +68,42 @@ void snib__client_leave(struct snib_client *c)
 {
         snib__drive_settle(c);
         snib__client_unlock(c);
+        snib__client_left(c);
+}
+
+void snib__client_left(struct snib_client *c)
+{
         snib__dispatch_here(c);
         (void)atomic_fetch_sub(&c->inside, 1);
 }
 
+/* Release: who sees the word without the lock sees what was done for it. It may be gone with that. */
+static void wake_sleeper(struct snib_client *c, struct snib__wait *w, uint32_t word)
+{
+        _Atomic uint32_t *at = &w->word;
+
+        w->asleep = false;
+        c->asleep--;
+        atomic_store_explicit(at, word, memory_order_release);
+        if (c->wakes_count < SNIB__WAKES_MAX)
+                c->wakes[c->wakes_count++] = at;
+        else
+                snib__os_wake(at);
+}
+
 void snib__client_wake(struct snib_client *c, struct snib__wait *w)
 {
-        if (c->polling && c->baton.driver == &w->member) {
+        if (c->polling && c->baton.driver == &w->member)
                 snib__drive_kick(c); /* another thread did what it polls for */
-                return;
-        }
-        atomic_store_explicit(&w->word, 1, memory_order_release);
-        if (!w->asleep)
-                return;
-        w->asleep = false;
-        if (c->wakes_count < SNIB__WAKES_MAX)
-                c->wakes[c->wakes_count++] = &w->word;
-        else
-                snib__os_wake(&w->word);
+        else if (w->asleep)
+                wake_sleeper(c, w, SNIB__AWAKE);
+}
+
+void snib__client_wake_over(struct snib_client *c, struct snib__wait *w)
+{
+        (void)atomic_fetch_add_explicit(&c->coming, 1, memory_order_relaxed);
+        c->gather_until = snib__after(c->processed_at, SNIB__GATHER);
+        wake_sleeper(c, w, SNIB__OVER);
 }
 
 void snib__client_trace(struct snib_client *c, const char *format, ...)

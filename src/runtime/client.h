@@ -47,14 +47,15 @@ struct snib__event {
         void (*run)(struct snib_client *c, struct snib__event *event); /* without the client's lock */
 };
 
+enum { SNIB__ASLEEP = 0, SNIB__AWAKE, SNIB__OVER };
+
 /* One who waits: a blocking call, on its stack, or an asynchronous one, in struct snib__async. Under the client's lock
  * but for `word`. */
 struct snib__wait {
         struct snib__baton_member member;
-        _Atomic uint32_t word; /* 0: stay asleep */
+        _Atomic uint32_t word; /* while asleep: what for, see drive.c. Nobody else touches it after SNIB__OVER */
         bool asleep;
         bool done;
-        bool coming;               /* done while asleep, and has not run since: counted in snib_client.coming */
         snib__ns deadline;         /* of waits that core does not end: opening, closing. Otherwise SNIB__NEVER */
         struct snib__event *event; /* asynchronous: queued when done. NULL: wake the thread */
         /* Of a part, in place of both: see part.h. */
@@ -247,8 +248,10 @@ struct snib_client {
         bool polling;                 /* the driver is in poll, without the lock, with the two below */
         snib__ns polled_until;
         struct snib__interest polled;
-        bool kicked; /* wake_fd is set */
-        int coming;  /* those whose wait ended while they slept, and who have not run since */
+        bool kicked;       /* wake_fd is set */
+        int asleep;        /* those who sleep and were not woken */
+        atomic_int coming; /* those whose wait ended while they slept, and who have not run since */
+        int unsent;        /* requests submitted since the engine was last told to send */
         snib__ns gather_until;
         struct snib__look look;
         snib__ns processed_at;
@@ -279,7 +282,12 @@ void snib__client_unlock(struct snib_client *c);
 /* Around every call of the program that may wait or run callbacks: with the lock in between. */
 void snib__client_enter(struct snib_client *c);
 void snib__client_leave(struct snib_client *c);
+/* The part of it that is done without the lock. */
+void snib__client_left(struct snib_client *c);
+/* It has something to do: to drive, or to see that it is done. */
 void snib__client_wake(struct snib_client *c, struct snib__wait *w);
+/* It sleeps, and is done. */
+void snib__client_wake_over(struct snib_client *c, struct snib__wait *w);
 __attribute__((format(printf, 2, 3))) void snib__client_trace(struct snib_client *c, const char *format, ...);
 
 /* registry.c: all clients of the process, for fork and the end of threads. */
@@ -315,6 +323,8 @@ void snib__pool_done(struct snib_client *c);
 void snib__drive_step(struct snib_client *c);
 /* Waits until w->done. Drops the lock. */
 void snib__drive_wait(struct snib_client *c, struct snib__wait *w);
+/* The same, and leaves the client, as the last thing a call does. */
+void snib__drive_wait_and_leave(struct snib_client *c, struct snib__wait *w);
 /* One turn of the driver, after a step: polls, processes. Drops the lock. */
 void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone);
 /* To be called after any change by one who does not go on to drive: whoever must know, will. */

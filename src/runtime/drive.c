@@ -16,30 +16,43 @@
 
 /* An engine that is always "due at once" must not keep the lock for ever. */
 #define STEPS_MAX 1000
-/* Requests are kept while more threads than this have been woken and have not run yet: they are about to ask for more,
- * and run one after the other, so that nobody waits who could go on. With fewer the server would be idle meanwhile:
- * measured, 2 cost a third of the throughput of 8 to 32 threads, and none at all half of that of 128. */
-#define COMING_FEW 40
+/* So many requests leave together at most: the next ones are made while the server works on these. */
+#define TOGETHER 16
+/* For threads that were woken requests are kept only while the server has so many to work on: they may be long in
+ * coming. With fewer it would be idle meanwhile; measured, that costs a third of the throughput of 8 to 32 threads. */
+#define BUSY 16
 /* After a vain look so many turns go without one, doubling up to the second figure while looks stay vain. */
 #define LOOK_SKIP_MIN 2
 #define LOOK_SKIP_MAX 1024
 
-static bool many_coming(const struct snib_client *c)
+/* Threads that were woken run one after the other, and most of them ask for more. */
+static bool threads_coming(const struct snib_client *c, int server)
 {
-        return c->coming > COMING_FEW && c->now < c->gather_until;
+        return server >= BUSY && atomic_load_explicit(&c->coming, memory_order_relaxed) > 0 && c->now < c->gather_until;
 }
 
-/* They run one after the other, too, and most of them ask for more; unless one of them takes its time. */
-static bool many_callbacks(const struct snib_client *c)
+/* So do callbacks, and at once; unless one of them takes its time. */
+static bool callbacks_coming(const struct snib_client *c, int server)
 {
         const struct snib__dispatcher *d = &c->dispatcher;
 
-        return d->queue.next != d->queue.prev && c->now < d->gather_until;
+        return server > 0 && d->queue.next != d->queue.prev && c->now < d->gather_until;
 }
 
+/* More requests are about to come, and the server has something to do until then. */
 static bool gathering(const struct snib_client *c)
 {
-        return many_coming(c) || many_callbacks(c);
+        int server = c->core.outstanding - c->unsent;
+
+        return c->unsent < TOGETHER && (threads_coming(c, server) || callbacks_coming(c, server));
+}
+
+/* What is asked for from now on may be kept. */
+static bool may_gather(const struct snib_client *c)
+{
+        int server = c->core.outstanding + atomic_load_explicit(&c->coming, memory_order_relaxed);
+
+        return threads_coming(c, server) || callbacks_coming(c, 1);
 }
 
 static snib__ns gathered_by(const struct snib_client *c)
@@ -49,8 +62,10 @@ static snib__ns gathered_by(const struct snib_client *c)
 
 void snib__drive_send(struct snib_client *c)
 {
-        if (c->engine->ops->flush && !gathering(c))
+        if (c->engine->ops->flush && !gathering(c)) {
                 c->engine->ops->flush(c->engine);
+                c->unsent = 0;
+        }
 }
 
 /* When the engine is to be driven next, by what it said last. */
@@ -67,6 +82,7 @@ static void ask_interest(struct snib_client *c, snib__ns now)
 static void process(struct snib_client *c, const struct snib__interest *ready, snib__ns now)
 {
         c->engine->ops->process(c->engine, ready, now);
+        c->unsent = 0; /* that sends, too */
         c->processed_at = now;
         snib__notes_take(c);
 }
@@ -229,9 +245,9 @@ static int look(struct snib_client *c, struct snib__ready *ret, snib__ns most, s
         return n;
 }
 
-static int poll_ready(struct snib_client *c, struct snib__ready *ret, bool alone)
+static int poll_ready(struct snib_client *c, struct snib__ready *ret, int limit_ms, bool alone)
 {
-        int limit_ms = gathering(c) ? SNIB__GATHER / SNIB__MS : -1, n = 0;
+        int n = 0;
         snib__ns looked = look_for(c, alone), took = 0;
 
         c->polling = true;
@@ -251,15 +267,17 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone)
 {
         struct snib__ready ready[SNIB__READY_MAX];
         struct snib__interest found;
-        int count;
+        int count, limit_ms = -1;
 
         c->polled = found = c->wanted;
         c->polled_until = snib__min(snib__core_deadline(&c->core), c->wanted.deadline);
         snib__alarm_set(&c->timer, snib__min(until, c->polled_until));
-        if (gathering(c)) /* what they will ask for may be kept; see poll_ready() */
+        if (may_gather(c)) { /* then this turn sends it, if nobody else does */
                 c->polled_until = snib__min(c->polled_until, c->now);
+                limit_ms = SNIB__GATHER / SNIB__MS;
+        }
         snib__drive_register(c);
-        count = poll_ready(c, ready, alone);
+        count = poll_ready(c, ready, limit_ms, alone);
         for (int k = 0; k < found.count; k++)
                 found.fds[k].events = 0;
         for (int i = 0; i < count; i++) {
@@ -279,33 +297,43 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone)
 
 /* ---- waiting */
 
-/* Until somebody has an answer or the baton for it. */
-static void sleep_as_waiter(struct snib_client *c, struct snib__wait *w)
+/* Until it has something to do. False: that is over, and the lock was not taken again. The last one of those who came
+ * together takes it all the same, for what the others may have left to be sent. */
+static bool sleep_as_waiter(struct snib_client *c, struct snib__wait *w)
 {
         snib__ns now = snib__os_now();
+        bool over;
 
-        atomic_store_explicit(&w->word, 0, memory_order_relaxed);
+        atomic_store_explicit(&w->word, SNIB__ASLEEP, memory_order_relaxed);
         w->asleep = true;
+        c->asleep++;
         snib__client_unlock(c);
-        while (atomic_load_explicit(&w->word, memory_order_acquire) == 0 && now < w->deadline) {
-                snib__os_sleep(&w->word, 0, w->deadline == SNIB__NEVER ? SNIB__NEVER : w->deadline - now);
+        while (atomic_load_explicit(&w->word, memory_order_acquire) == SNIB__ASLEEP && now < w->deadline) {
+                snib__os_sleep(&w->word, SNIB__ASLEEP, w->deadline == SNIB__NEVER ? SNIB__NEVER : w->deadline - now);
                 now = snib__os_now();
         }
+        over = atomic_load_explicit(&w->word, memory_order_acquire) == SNIB__OVER;
+        if (over && atomic_fetch_sub_explicit(&c->coming, 1, memory_order_relaxed) > 1)
+                return false;
         snib__client_lock(c);
-        w->asleep = false;
-        if (w->coming && --c->coming == COMING_FEW)
+        if (over)
                 snib__drive_send(c);
-        w->coming = false;
+        else if (atomic_load_explicit(&w->word, memory_order_relaxed) == SNIB__OVER) /* in the instant it gave up */
+                (void)atomic_fetch_sub_explicit(&c->coming, 1, memory_order_relaxed);
+        c->asleep -= w->asleep;
+        w->asleep = false;
+        return true;
 }
 
-static void wait_turn(struct snib_client *c, struct snib__wait *w)
+/* False as above. */
+static bool wait_turn(struct snib_client *c, struct snib__wait *w)
 {
         if (snib__baton_take(&c->baton, &w->member)) {
-                snib__drive_turn(c, w->deadline, atomic_load(&c->inside) <= 1);
-                return;
+                snib__drive_turn(c, w->deadline, atomic_load(&c->inside) - c->asleep <= 1);
+                return true;
         }
         snib__drive_settle(c);
-        sleep_as_waiter(c, w);
+        return sleep_as_waiter(c, w);
 }
 
 static void leave(struct snib_client *c, struct snib__wait *w)
@@ -316,16 +344,33 @@ static void leave(struct snib_client *c, struct snib__wait *w)
                 snib__client_wake(c, snib__container(next, struct snib__wait, member));
 }
 
-void snib__drive_wait(struct snib_client *c, struct snib__wait *w)
+/* False: without the lock. */
+static bool wait_until_done(struct snib_client *c, struct snib__wait *w)
 {
         snib__drive_step(c);
-        if (!w->done) {
-                snib__baton_enter(&c->baton, &w->member);
-                while (!w->done && c->now < w->deadline) {
-                        wait_turn(c, w);
-                        if (!w->done)
-                                snib__drive_step(c);
-                }
-                leave(c, w);
+        if (w->done)
+                return true;
+        snib__baton_enter(&c->baton, &w->member);
+        while (!w->done && c->now < w->deadline) {
+                if (!wait_turn(c, w))
+                        return false;
+                if (!w->done)
+                        snib__drive_step(c);
         }
+        leave(c, w);
+        return true;
+}
+
+void snib__drive_wait(struct snib_client *c, struct snib__wait *w)
+{
+        if (!wait_until_done(c, w))
+                snib__client_lock(c);
+}
+
+void snib__drive_wait_and_leave(struct snib_client *c, struct snib__wait *w)
+{
+        if (wait_until_done(c, w))
+                snib__client_leave(c);
+        else
+                snib__client_left(c); /* nothing that anybody else would have to know has happened */
 }

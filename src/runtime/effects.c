@@ -41,12 +41,9 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
         } else if (w->event) {
                 c->background--;
                 snib__dispatch_queue(c, w->event);
+        } else if (w->asleep) {
+                snib__client_wake_over(c, w);
         } else {
-                if (w->asleep && !w->coming) {
-                        w->coming = true;
-                        c->coming++;
-                        c->gather_until = snib__after(c->processed_at, SNIB__GATHER);
-                }
                 snib__client_wake(c, w);
         }
 }
@@ -80,6 +77,7 @@ static void submit(struct snib_client *c, const struct snib__effect *e, snib__ns
         tag.object = e->ask ? tag_object(e->ask, TAG_ASK) : tag_object(e->hold, TAG_HOLD);
         if (!c->silent_since)
                 c->silent_since = now;
+        c->unsent++;
         c->engine->ops->submit(c->engine, tag, e->op, now);
 }
 

@@ -143,13 +143,14 @@ int snib__acquire(struct snib_lock *lock, const struct snib__want *want, struct 
         snib__client_enter(c);
         call_set_acquire(&w, c, &want->patience);
         r = acquire_begin(lock, want, &w, err);
-        if (r == 0) {
-                snib__drive_wait(c, &w);
-                r = call_error(&w, err);
+        if (r < 0) {
+                snib__client_leave(c);
+                return r;
         }
+        snib__drive_wait_and_leave(c, &w);
+        r = call_error(&w, err);
         if (r == 1 && ret_grant)
                 *ret_grant = w.grant;
-        snib__client_leave(c);
         return r;
 }
 
@@ -189,7 +190,7 @@ static int release_begin(struct snib_grant *g, struct snib__wait *w, struct snib
         return 0;
 }
 
-/* The lock is held and given back by the caller. */
+/* Leaves the client. */
 static int release_and_wait(struct snib_client *c, struct snib_grant *g, struct snib_error *err)
 {
         struct snib__wait w = {0};
@@ -197,21 +198,20 @@ static int release_and_wait(struct snib_client *c, struct snib_grant *g, struct 
 
         call_set_timed(&w, c, SNIB__CALL_RELEASE);
         r = release_begin(g, &w, err);
-        if (r < 0)
+        if (r < 0) {
+                snib__client_leave(c);
                 return r;
-        snib__drive_wait(c, &w);
+        }
+        snib__drive_wait_and_leave(c, &w);
         return call_error(&w, err);
 }
 
 int snib__release(struct snib_grant *g, struct snib_error *err)
 {
         struct snib_client *c = g->client;
-        int r;
 
         snib__client_enter(c);
-        r = release_and_wait(c, g, err);
-        snib__client_leave(c);
-        return r;
+        return release_and_wait(c, g, err);
 }
 
 static struct snib_grant *find_mine(struct snib_lock *lock)
@@ -236,9 +236,8 @@ int snib__release_mine(struct snib_lock *lock, struct snib_error *err)
         snib__client_enter(c);
         g = find_mine(lock);
         if (g)
-                r = release_and_wait(c, g, err);
-        else
-                r = snib__fault_error(err, SNIB_ENOTOWNER, NULL, &about);
+                return release_and_wait(c, g, err);
+        r = snib__fault_error(err, SNIB_ENOTOWNER, NULL, &about);
         snib__client_leave(c);
         return r;
 }
