@@ -84,7 +84,7 @@ struct snib_options {
         void *trace_arg;
         int unreachable_ok; /* 1: open also when the engine cannot be reached now; it is dialled again and again, and
                                calls answer SNIB_EUNREACHABLE until then. For one of several servers */
-        int64_t spin_us;    /* how long a call that waits alone for the answer of a server may look for it before it
+        int64_t spin_us;    /* how long a call that waits for the answer of a server may look for it before it
                                sleeps, at most: it saves being woken up and costs that much processor time. 0:
                                SNIB_SPIN_DEFAULT_US. It looks for about twice as long as answers take, and leaves it
                                where they come later. SNIB_SPIN_OFF: never. Also in the URL: ?spin=30us, ?spin=off */

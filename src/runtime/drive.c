@@ -206,8 +206,8 @@ void snib__drive_register(struct snib_client *c)
         c->registered = *i;
 }
 
-/* How long to look before sleeping. Only a lone caller does, whose answer is on its way: falling asleep and being woken
- * costs more than the answer takes. */
+/* How long to look before sleeping. Only while answers are on their way and no other thread could run instead
+ * (`alone`): falling asleep and being woken costs more than an answer takes. */
 static snib__ns look_for(struct snib_client *c, bool alone)
 {
         if (!alone || !c->look.most || c->core.outstanding == 0)
