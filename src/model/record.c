@@ -381,7 +381,7 @@ static void clear(struct snib__change *change)
         change->tells = 0;
 }
 
-/* The unseen stand before who asks, if it stands there: it has come in this call. */
+/* Who asks stands behind all the unseen, if at all: it has come in this call. */
 static void place_of(const struct snib__record *r, const struct snib__id *id, struct snib__reply *reply)
 {
         size_t place = snib__queue_find(r, id);

@@ -114,10 +114,11 @@ struct snib__record {
         size_t data_length;
 };
 
-/* A long queue need not be there in full for somebody who does not stand in it: `unseen` says how many more stand
- * behind those in `queue` and before whoever joins in this call; none of them observes. What is decided then is right
- * if the last of those in `queue` still stands there: nobody behind had to be looked at. (Whose time is over among the
- * unseen counts as one who waits until somebody looks.) */
+/* A long queue need not be there in full for somebody who does not stand in it: `queue` is its head then or, of a lock,
+ * its end, and `unseen` says how many more wait; none of these observes. What is decided from a head is right if the
+ * last of it still stands there: nobody behind had to be looked at. What is decided from an end is right if all of it
+ * still stand there, and neither seats nor anything else but the queue changed: then nobody before it got in. (Whose
+ * time is over among the unseen counts as one who waits until somebody looks.) */
 
 /* The server's clocks at one instant. */
 struct snib__clock {

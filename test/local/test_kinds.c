@@ -1064,6 +1064,20 @@ static struct snib__reply join(int kind, struct snib__id id)
         return pump_do(a, &op);
 }
 
+/* Where not all wait for the same, the last may be such as could sit if it were the first. */
+static void who_comes_last_waits_its_turn(void **state)
+{
+        struct snib__id reader = pump_id(a), writer = pump_id(a);
+
+        assert_int_equal(join(SNIB_KIND_READ, reader).status, SNIB__GRANTED);
+        assert_int_equal(join(SNIB_KIND_WRITE, writer).position, 1);
+        for (int i = 2; i < 6; i++)
+                assert_int_equal(join(SNIB_KIND_READ, pump_id(a)).position, i);
+        assert_int_equal(ask(a, SNIB__RELEASE, SNIB_KIND_READ, "thing", reader, 1).status, SNIB__RELEASED);
+        assert_string_equal(query(a, "thing").holder.id.text, writer.text);
+        assert_int_equal(query(a, "thing").waiters, 4);
+}
+
 /* Who leaves lets in more than were read. */
 static void those_behind_the_part_that_was_read_get_in(void **state)
 {
@@ -1242,6 +1256,7 @@ int main(void)
             T(F134_a_file_of_schema_2_is_taken_over),
             T(F134_a_file_of_schema_3_is_taken_over),
             T(a_long_queue_is_read_in_part),
+            T(who_comes_last_waits_its_turn),
             T(those_behind_the_part_that_was_read_get_in),
             T(F133_damaged_rows_are_told_and_crash_nothing),
             T(F133_a_damaged_record_of_the_dead_does_not_keep_others_out),

@@ -804,48 +804,104 @@ static bool asks_from_the_queue(const struct world *w, const struct step *s)
         return false;
 }
 
-/* What was decided from `part` of those who waited before is what was decided from all. */
-static const char *expect_part(const struct world *before, const struct world *w, const struct step *s, size_t part)
+/* Decides from `count` of those who waited before, from number `from` on. */
+static void decide_from_part(const struct world *before, struct world *p, struct step *t, size_t from, size_t count)
 {
-        struct world p = *before;
-        struct step t = *s;
-        struct snib__record *r = &p.record;
-        const struct snib__record *all = &w->record;
-        size_t unseen = before->record.queued - part, at = 0;
+        struct snib__clock now = p->now;
 
-        p.now = w->now;
-        point(&p, &t);
-        r->queued = part;
-        r->unseen = unseen;
-        snib__record_apply(r, &t.op, p.now, &t.reply, &t.change);
-        while (at < r->queued && !snib__id_equal(&p.queue[at].seat.id, &before->queue[part - 1].seat.id))
-                at++;
-        if (at++ == r->queued)
-                return NULL; /* more had to be looked at */
-        MUST(memcmp(&t.reply, &s->reply, sizeof(t.reply)) == 0, "a part of the queue leads to another answer");
-        MUST(t.change.tells == s->change.tells && memcmp(t.tell, s->tell, t.change.tells * sizeof(t.tell[0])) == 0,
+        *p = *before;
+        p->now = now;
+        point(p, t);
+        memmove(p->queue, &before->queue[from], count * sizeof(p->queue[0]));
+        p->record.queued = count;
+        p->record.unseen = before->record.queued - count;
+        snib__record_apply(&p->record, &t->op, p->now, &t->reply, &t->change);
+}
+
+/* Whether the one who stood at `place` of the whole queue still stands in what is left of the part; *ret_at: where. */
+static bool stands(const struct world *before, const struct world *p, size_t place, size_t *ret_at)
+{
+        *ret_at = 0;
+        while (*ret_at < p->record.queued && !snib__id_equal(&p->queue[*ret_at].seat.id, &before->queue[place].seat.id))
+                ++*ret_at;
+        return *ret_at < p->record.queued;
+}
+
+/* All but the queue. */
+static const char *expect_same(const struct world *p, const struct step *t, const struct world *w, const struct step *s)
+{
+        const struct snib__record *r = &p->record, *all = &w->record;
+
+        MUST(memcmp(&t->reply, &s->reply, sizeof(t->reply)) == 0, "a part of the queue leads to another answer");
+        MUST(t->change.tells == s->change.tells && memcmp(t->tell, s->tell, t->change.tells * sizeof(t->tell[0])) == 0,
              "a part of the queue leads to others who are told");
-        MUST(r->held == all->held && memcmp(p.holder, w->holder, r->held * sizeof(p.holder[0])) == 0 &&
+        MUST(r->held == all->held && memcmp(p->holder, w->holder, r->held * sizeof(p->holder[0])) == 0 &&
                  r->token == all->token && r->value == all->value && r->exists == all->exists,
              "a part of the queue leads to another record");
-        MUST(r->queued + unseen == all->queued && memcmp(p.queue, w->queue, at * sizeof(p.queue[0])) == 0 &&
-                 memcmp(&p.queue[at], &w->queue[at + unseen], (r->queued - at) * sizeof(p.queue[0])) == 0,
-             "a part of the queue leads to another queue");
+        MUST(r->queued + r->unseen == all->queued, "a part of the queue leads to another length");
         return NULL;
+}
+
+/* What is decided from the head of the queue is what is decided from all of it. */
+static const char *expect_head(const struct world *before, const struct world *w, const struct step *s, size_t count)
+{
+        struct world p = {.now = w->now};
+        struct step t = *s;
+        const char *wrong;
+        size_t last;
+
+        decide_from_part(before, &p, &t, 0, count);
+        if (!stands(before, &p, count - 1, &last))
+                return NULL; /* more had to be looked at */
+        wrong = expect_same(&p, &t, w, s);
+        MUST(!wrong, wrong);
+        MUST(memcmp(p.queue, w->queue, (last + 1) * sizeof(p.queue[0])) == 0 &&
+                 memcmp(&p.queue[last + 1], &w->queue[last + 1 + p.record.unseen],
+                        (p.record.queued - last - 1) * sizeof(p.queue[0])) == 0,
+             "the head of the queue leads to another queue");
+        return NULL;
+}
+
+/* The same of its end. */
+static const char *expect_end(const struct world *before, const struct world *w, const struct step *s, size_t count)
+{
+        struct world p = {.now = w->now};
+        struct step t = *s;
+        const char *wrong;
+        size_t last;
+
+        decide_from_part(before, &p, &t, before->record.queued - count, count);
+        if (t.change.holders || t.change.record || !stands(before, &p, before->record.queued - 1, &last) ||
+            last != count - 1)
+                return NULL;
+        wrong = expect_same(&p, &t, w, s);
+        MUST(!wrong, wrong);
+        MUST(memcmp(p.queue, &w->queue[p.record.unseen], p.record.queued * sizeof(p.queue[0])) == 0,
+             "the end of the queue leads to another queue");
+        return NULL;
+}
+
+/* None of those from `from` on, so many, observes, or has to go. */
+static bool may_be_unseen(const struct world *before, const struct world *w, size_t from, size_t count)
+{
+        for (const struct snib__waiter *x = &before->queue[from]; x < &before->queue[from + count]; x++)
+                if (x->observer || x->seat.expires_ms <= w->now.lease_ms)
+                        return false;
+        return true;
 }
 
 static const char *expect_parts(const struct world *before, const struct world *w, const struct step *s)
 {
+        size_t all = before->record.queued;
         const char *wrong = NULL;
 
         if (s->action.kind == BURY || asks_from_the_queue(before, s))
                 return NULL;
-        for (size_t part = before->record.queued; part-- > 1 && !wrong;) {
-                const struct snib__waiter *unseen = &before->queue[part];
-
-                if (unseen->observer || unseen->seat.expires_ms <= w->now.lease_ms)
-                        return NULL;
-                wrong = expect_part(before, w, s, part);
+        for (size_t count = 1; count < all && !wrong; count++) {
+                if (may_be_unseen(before, w, count, all - count))
+                        wrong = expect_head(before, w, s, count);
+                if (!wrong && before->record.family == SNIB__FAMILY_LOCK && may_be_unseen(before, w, 0, all - count))
+                        wrong = expect_end(before, w, s, count);
         }
         return wrong;
 }

@@ -42,7 +42,7 @@ enum {
         MORE_SEATS = 2,
         WAITERS = 4,
         OBSERVERS = 8, /* among them */
-        GAP = 16       /* times how many between the first and the last of them have left */
+        LEFT = 16      /* times how many have left the queue since it was empty: the last one's seq less that wait */
 };
 
 #define SEQ_MAX ((int64_t)1 << 53)
@@ -64,7 +64,7 @@ static const char *const sql[SNIB__SQL_COUNT] = {
         "UPDATE seat SET expires_ms=?6,kind=?7,number=?8,token=?9,claimed=?10 WHERE name=?11 AND seq=?12",
     [SNIB__SQL_SEAT_REMOVE] = "DELETE FROM seat WHERE name=?1 AND seq=?2",
     [SNIB__SQL_WAITER_GET] = "SELECT " WAITER_ROW ",seq FROM waiter WHERE name=?1 ORDER BY seq LIMIT ?2",
-    [SNIB__SQL_WAITER_LAST] = "SELECT id,seq FROM waiter WHERE name=?1 ORDER BY seq DESC LIMIT 1",
+    [SNIB__SQL_WAITER_LAST] = "SELECT " WAITER_ROW ",seq FROM waiter WHERE name=?1 ORDER BY seq DESC LIMIT ?2",
     [SNIB__SQL_WAITER_ADD] =
         "INSERT INTO waiter(" WAITER_ROW ",name,seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
     [SNIB__SQL_WAITER_SET] =
@@ -207,7 +207,7 @@ static void bind_seat(sqlite3_stmt *q, const struct snib__seat *seat)
 
 /* A table of rows that belong to a name. Those of seats and of waiters are alike. */
 struct table {
-        enum snib__statement get, add, set, remove;
+        enum snib__statement add, set, remove;
         size_t most; /* rows of a name */
         int numbers; /* columns of snib__number */
         /* Row to record: false for one that cannot be. */
@@ -410,16 +410,14 @@ static int load_row(struct snib__store *s, sqlite3_stmt *q, const struct table *
         return SQLITE_OK;
 }
 
-static const struct table seat_table = {.get = SNIB__SQL_SEAT_GET,
-                                        .add = SNIB__SQL_SEAT_ADD,
+static const struct table seat_table = {.add = SNIB__SQL_SEAT_ADD,
                                         .set = SNIB__SQL_SEAT_SET,
                                         .remove = SNIB__SQL_SEAT_REMOVE,
                                         .most = SNIB__SEATS_MAX,
                                         .numbers = SNIB__NUMBER_LEASE,
                                         .put = put_holder,
                                         .at = holder_at};
-static const struct table waiter_table = {.get = SNIB__SQL_WAITER_GET,
-                                          .add = SNIB__SQL_WAITER_ADD,
+static const struct table waiter_table = {.add = SNIB__SQL_WAITER_ADD,
                                           .set = SNIB__SQL_WAITER_SET,
                                           .remove = SNIB__SQL_WAITER_REMOVE,
                                           .most = SNIB__WAITERS_MAX,
@@ -427,11 +425,11 @@ static const struct table waiter_table = {.get = SNIB__SQL_WAITER_GET,
                                           .put = put_waiter,
                                           .at = waiter_at};
 
-/* The first `most` of them. */
-static int load_rows(struct snib__store *s, struct snib__name name, const struct table *t, struct snib__rows *rows,
-                     size_t most)
+/* At most so many of them, as one of its questions has them. */
+static int load_rows(struct snib__store *s, struct snib__name name, const struct table *t, enum snib__statement which,
+                     size_t most, struct snib__rows *rows)
 {
-        sqlite3_stmt *q = s->statement[t->get];
+        sqlite3_stmt *q = s->statement[which];
         int rc, loaded = SQLITE_OK;
 
         bind_name(q, 1, name);
@@ -446,53 +444,25 @@ static int load_rows(struct snib__store *s, struct snib__name name, const struct
                    : damaged(s, "the rows that an object has are there, and not too many");
 }
 
-/* How many of those that once stood between the first and the last of the queue have left, and the other flags that are
- * about who waits. */
+/* The flags that are about who waits. The last goes only where all were loaded. */
 static int64_t queue_flags(const struct snib__store *s)
 {
         const struct snib__record *r = &s->record;
         const struct snib__rows *rows = &s->waiters;
-        int64_t first = 0, last = 0, gaps, observers = 0;
+        int64_t left = s->flags / LEFT + (int64_t)rows->count, last = rows->last, observers = 0;
         size_t stay = 0;
 
         for (size_t i = 0; i < rows->count && stay < r->queued; i++)
                 if (snib__id_equal(&rows->row[i].id, &r->queue[stay].seat.id)) {
                         last = rows->row[i].seq;
-                        first = stay++ ? first : last;
+                        stay++;
                 }
+        left -= (int64_t)stay;
+        if (r->queued == stay) /* and nobody has come after the last */
+                left -= rows->last - last;
         for (size_t i = 0; i < r->queued; i++)
                 observers |= r->queue[i].observer ? OBSERVERS : 0;
-        if (r->queued == 0)
-                return 0;
-        if (s->part) /* what is behind those that are loaded is as it was */
-                gaps = s->flags / GAP - (first - rows->row[0].seq) + (int64_t)(rows->count - stay);
-        else if (r->queued > stay) /* newcomers, at the end */
-                gaps = rows->last - (stay ? first : rows->last + 1) + 1 - (int64_t)stay;
-        else
-                gaps = last - first + 1 - (int64_t)stay;
-        return WAITERS | observers | gaps * GAP;
-}
-
-/* Whoever comes last, and how many stand before it that are not loaded. */
-static int load_last(struct snib__store *s, struct snib__name name)
-{
-        sqlite3_stmt *q = s->statement[SNIB__SQL_WAITER_LAST];
-        const struct snib__rows *rows = &s->waiters;
-        int rc;
-
-        bind_name(q, 1, name);
-        rc = sqlite3_step(q);
-        if (rc == SQLITE_ROW && read_id(q, 0, &s->last_waiter)) {
-                int64_t last = sqlite3_column_int64(q, 1), first = rows->row[0].seq;
-                int64_t unseen = last - first + 1 - s->flags / GAP - (int64_t)s->part;
-
-                if (last < first || last > SEQ_MAX || unseen < 0 || unseen > SNIB__WAITERS_MAX)
-                        (void)damaged(s, "the flags of an object tell how many wait");
-                s->waiters.last = last;
-                s->record.unseen = (size_t)unseen;
-        }
-        rc = done(q, rc);
-        return s->damage ? SQLITE_CORRUPT : rc;
+        return r->queued ? WAITERS | observers | left * LEFT : 0;
 }
 
 static bool sits(const struct snib__record *r, const struct snib__id *id)
@@ -503,16 +473,18 @@ static bool sits(const struct snib__record *r, const struct snib__id *id)
         return false;
 }
 
-/* How many from the head of the queue are likely to be enough; 0: none but all. One who asks for the first time, sits,
- * or whose id is that of a change does not stand in it. Usually nobody goes in, or the first when somebody leaves. */
-static size_t enough(const struct snib__store *s, const struct snib__op *op)
+/* How much of the queue is likely to be enough; 0: nothing but all. One who asks for the first time, sits, or whose id
+ * is that of a change does not stand in it. Usually nobody goes in, or the first when somebody leaves. A newcomer goes
+ * to the end; where all wait for the same nobody there may sit if the first may not. */
+static size_t enough(const struct snib__store *s, const struct snib__op *op, bool *ret_end)
 {
         bool seated = sits(&s->record, &op->id);
 
+        *ret_end = op->verb == SNIB__ACQUIRE && !seated;
         if (s->flags & OBSERVERS)
                 return 0;
         if (op->verb == SNIB__ACQUIRE)
-                return op->number == 1 || seated;
+                return seated || (op->number == 1 && s->record.family == SNIB__FAMILY_LOCK);
         if (op->verb == SNIB__RENEW)
                 return op->permits || seated;
         if (op->verb == SNIB__RELEASE)
@@ -522,27 +494,35 @@ static size_t enough(const struct snib__store *s, const struct snib__op *op)
 
 static int load_queue(struct snib__store *s, const struct snib__op *op, bool whole)
 {
-        size_t part = whole ? 0 : enough(s, op);
-        int rc = load_rows(s, op->name, &waiter_table, &s->waiters, part ? part : SNIB__WAITERS_MAX + 1);
+        bool end = false;
+        size_t part = whole ? 0 : enough(s, op, &end);
+        int rc = load_rows(s, op->name, &waiter_table, part && end ? SNIB__SQL_WAITER_LAST : SNIB__SQL_WAITER_GET,
+                           part ? part : SNIB__WAITERS_MAX + 1, &s->waiters);
+        int64_t unseen = s->waiters.last - s->flags / LEFT - (int64_t)s->waiters.count;
 
-        s->part = s->waiters.count == part ? part : 0;
         if (rc != SQLITE_OK)
                 return rc;
-        if (!s->part)
-                return queue_flags(s) == s->flags - s->flags % WAITERS
-                           ? SQLITE_OK
-                           : damaged(s, "the flags of an object tell who waits");
-        return op->verb == SNIB__ACQUIRE && !sits(&s->record, &op->id) ? load_last(s, op->name) : SQLITE_OK;
+        s->part = s->waiters.count == part ? part : 0;
+        s->end = s->part && end;
+        if (s->part && !s->end)
+                return SQLITE_OK;
+        if (unseen < 0 || unseen > (s->end ? SNIB__WAITERS_MAX : 0) ||
+            (!s->end && queue_flags(s) != s->flags - s->flags % WAITERS))
+                return damaged(s, "the flags of an object tell who waits");
+        s->record.unseen = (size_t)unseen;
+        return SQLITE_OK;
 }
 
 bool snib__rows_suffice(const struct snib__store *s)
 {
         const struct snib__record *r = &s->record;
+        size_t last = s->part;
 
-        for (size_t i = 0; i < r->queued; i++)
-                if (s->part && snib__id_equal(&r->queue[i].seat.id, &s->waiters.row[s->part - 1].id))
-                        return true;
-        return s->part == 0;
+        while (last > 0 && last > r->queued)
+                last--;
+        while (last > 0 && !snib__id_equal(&r->queue[last - 1].seat.id, &s->waiters.row[s->part - 1].id))
+                last--;
+        return !s->part || (last > 0 && (!s->end || (!s->change.holders && !s->change.record)));
 }
 
 /* Requests of which is remembered that they were executed. */
@@ -649,7 +629,7 @@ static int load_object(struct snib__store *s, sqlite3_stmt *q, const struct snib
                 return damaged(s, "who sits first is somebody, and holds a lock");
         s->first = r->held > 0;
         if (flags & MORE_SEATS)
-                rc = load_rows(s, op->name, &seat_table, &s->seats, SNIB__SEATS_MAX + 1);
+                rc = load_rows(s, op->name, &seat_table, SNIB__SQL_SEAT_GET, SNIB__SEATS_MAX + 1, &s->seats);
         if (rc == SQLITE_OK && (flags & WAITERS))
                 rc = load_queue(s, op, whole);
         if (rc == SQLITE_OK && r->family > SNIB__FAMILY_RW)
@@ -684,6 +664,7 @@ static void clear(struct snib__store *s)
         s->damage = NULL;
         s->existed = s->first = false;
         s->part = 0;
+        s->end = false;
         s->kind = KIND_NONE;
         s->flags = 0;
         s->token = 0;
@@ -944,7 +925,7 @@ int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct sni
         bool seats = change->holders && (s->seats.count || r->held > in_object(r) + memories(r));
         bool content = change->record && content_changed(s);
         bool memory = memory_changed(s, &m), end = ended(s, now);
-        bool joins = s->part && r->queued > s->part && !change->holders && !change->record; /* and no more */
+        bool joins = s->end && r->queued > s->part; /* and no more */
         bool many = (seats || (change->queue && !joins) || memory || end || content) && sqlite3_get_autocommit(s->db);
         int rc = many ? snib__rows_run(s, SNIB__SQL_BEGIN) : SQLITE_OK;
 

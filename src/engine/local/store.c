@@ -89,7 +89,7 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     /* 4: a waiter has said the number of its latest request. A program with version 3 that is still running would not
      * tell it, and does not find the column any more. */
     "ALTER TABLE waiter RENAME COLUMN seen TO latest;"
-    "UPDATE object SET flags=flags+coalesce((SELECT max(observer)*8+(max(seq)-min(seq)+1-count(*))*16 FROM waiter"
+    "UPDATE object SET flags=flags+coalesce((SELECT max(observer)*8+(max(seq)-count(*))*16 FROM waiter"
     " WHERE name=object.name),0) WHERE flags&4;",
 };
 

@@ -134,8 +134,8 @@ struct snib__store {
         bool first;              /* the first seat of a lock was in its row */
         struct snib__rows seats; /* the others, without what a semaphore remembers of who took */
         struct snib__rows waiters;
-        size_t part;                 /* only so many of those who wait were loaded; 0: all */
-        struct snib__id last_waiter; /* then, for who joins */
+        size_t part; /* only so many of those who wait were loaded; 0: all */
+        bool end;    /* then: from the end of the queue, not from its head */
         struct snib__peer_row known[SNIB__KNOWN_MAX];
         struct snib__memory memory; /* of the request at hand; no other is loaded */
         struct {

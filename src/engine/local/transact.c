@@ -217,8 +217,7 @@ static void watch_for(struct snib__item *item, const struct snib__id *id)
 /* Who is before this item's id now. */
 static void look_before(struct snib__item *item)
 {
-        const struct snib__store *s = item->client->store;
-        const struct snib__record *r = &s->record;
+        const struct snib__record *r = &item->client->store->record;
         struct snib__before *b = &item->before;
         size_t own = place_in_queue(r, &item->op.id), before = waiter_before(r, &item->op.id);
 
@@ -234,7 +233,7 @@ static void look_before(struct snib__item *item)
                 if (r->holder[i].seat.expires_ms < b->holder_expires_ms && holds(&r->holder[i]))
                         b->holder_expires_ms = r->holder[i].seat.expires_ms;
         if (!b->first && !r->queue[own].observer)
-                watch_for(item, r->unseen ? &s->last_waiter : &r->queue[before].seat.id);
+                watch_for(item, &r->queue[before].seat.id);
         else
                 for (size_t i = 0; i < r->held && b->count < SNIB__BEFORE_MAX; i++)
                         if (holds(&r->holder[i]))
@@ -419,7 +418,7 @@ static int decide(struct snib__item *item, struct snib__clock now, bool write)
                         return rc;
                 ask_model(item, now);
         }
-        item->note.reply.waiters_at_least = s->part && s->waiters.last == 0;
+        item->note.reply.waiters_at_least = s->part && !s->end;
         if (changed(s)) {
                 if (!write) {
                         item->work.again = item->work.gate = true;
