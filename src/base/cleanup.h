@@ -3,7 +3,8 @@
 #define SNIB_BASE_CLEANUP_H
 
 /*
- * Locals that own something say so, and hand it over with TAKE(). After systemd's convention.
+ * What a local says about itself: that it owns something, which it hands over with TAKE() (after systemd's convention),
+ * or that it need not be cleared.
  */
 
 #include <stdlib.h>
@@ -24,6 +25,13 @@ static inline void snib__closep(int *fd)
 
 #define _cleanup_free_ _cleanup_(snib__freep)
 #define _cleanup_close_ _cleanup_(snib__closep)
+
+/* A large local of a call that is made all the time, filled before it is read: hardening would clear it each time. */
+#if defined(__has_attribute) && __has_attribute(uninitialized)
+#define _unset_ __attribute__((uninitialized))
+#else
+#define _unset_
+#endif
 
 /* The value of the local, which is left empty. */
 #define TAKE(pointer)                                   \

@@ -32,7 +32,7 @@ void snib__client_lock(struct snib_client *c)
 /* Woken outside the lock they would want at once. Their memory may be gone by now; only the address is used. */
 static void unlock_and_wake(struct snib_client *c)
 {
-        _Atomic uint32_t *wakes[SNIB__WAKES_MAX];
+        _unset_ _Atomic uint32_t *wakes[SNIB__WAKES_MAX];
         int count = c->wakes_count;
 
         memcpy(wakes, c->wakes, sizeof(wakes[0]) * (size_t)count);

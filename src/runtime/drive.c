@@ -12,6 +12,7 @@
  * - What is submitted leaves at once, unless a crowd is on its way that was woken together and does not all run yet.
  */
 
+#include "base/cleanup.h"
 #include "runtime/client.h"
 
 /* An engine that is always "due at once" must not keep the lock for ever. */
@@ -265,7 +266,7 @@ static int poll_ready(struct snib_client *c, struct snib__ready *ret, int limit_
 
 void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone)
 {
-        struct snib__ready ready[SNIB__READY_MAX];
+        _unset_ struct snib__ready ready[SNIB__READY_MAX];
         struct snib__interest found;
         int count, limit_ms = -1;
 

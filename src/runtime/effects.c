@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/cleanup.h"
 #include "runtime/part.h"
 #include "runtime/runtime.h"
 #include <string.h>
@@ -220,7 +221,7 @@ static void note(struct snib_client *c, const struct snib__note *n, snib__ns now
 
 void snib__notes_take(struct snib_client *c)
 {
-        struct snib__note n;
+        _unset_ struct snib__note n;
         snib__ns now;
 
         if (!c->engine->ops->next(c->engine, &n))

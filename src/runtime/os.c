@@ -6,6 +6,7 @@
  */
 
 #include "runtime/os.h"
+#include "base/cleanup.h"
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -115,7 +116,7 @@ void snib__os_epoll_remove(int epoll, int fd)
 
 int snib__os_epoll_wait(int epoll, struct snib__ready ret[SNIB__READY_MAX], int limit_ms)
 {
-        struct epoll_event events[SNIB__READY_MAX];
+        _unset_ struct epoll_event events[SNIB__READY_MAX];
         int n = epoll_wait(epoll, events, SNIB__READY_MAX, limit_ms);
 
         for (int i = 0; i < n; i++)
