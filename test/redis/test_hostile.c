@@ -546,7 +546,7 @@ static void say_subscribed(const char *channel)
 
 static void say_granted(const char *text)
 {
-        char message[256];
+        char message[512];
 
         snprintf(message, sizeof(message), "*3\r\n$7\r\nmessage\r\n$49\r\nsnib_granted:%s\r\n$%zu\r\n%s\r\n", p->uuid,
                  strlen(text), text);
