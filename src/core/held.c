@@ -109,6 +109,7 @@ static bool postpone(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         snib__ns until = h->deadline - h->lease / 2;
 
+        until -= until % snib__max(h->lease / 64, 1); /* at few instants: what is due together is one node (timer.c) */
         if (c->renewing < c->config.renewals || now >= until || !snib__list_empty(&h->calls))
                 return false;
         snib__list_append(&c->postponed, &h->postponed);
