@@ -945,6 +945,34 @@ static void a_removed_callback_is_not_called(void **state)
         snib_close(other);
 }
 
+/* The record of a grant is used again; who wanted to be told of its loss did not mean the next one's. */
+static void a_callback_ends_with_its_grant(void **state)
+{
+        const char *url = space();
+        snib_client *c = open_mode(url, SNIB_THREADS_NONE), *other = open_mode(url, SNIB_THREADS_KEEPER);
+        snib_lock *l = lock_of(c, "x", NULL), *lo = lock_of(other, "x", NULL);
+        struct seen s = {0};
+        snib_grant *first = acquire(l, 0), *second;
+        int fd;
+
+        assert_int_equal(snib_grant_on_loss(first, on_lost, &s, NULL), 0);
+        release(first);
+        second = acquire(l, 0);
+        assert_ptr_equal(second, first);
+        fd = snib_grant_loss_fd(second);
+        assert_int_equal(snib_lock_force_release(lo, NULL), 1);
+        for (int i = 0; i < 1000 && !readable(fd); i++)
+                assert_int_equal(snib_process(c), 0);
+        assert_true(readable(fd));
+        assert_int_equal(snib_grant_release(second, NULL), SNIB_ELOST);
+        assert_int_equal(snib_process(c), 0);
+        assert_int_equal(atomic_load(&s.lost), 0);
+        snib_lock_free(l);
+        snib_lock_free(lo);
+        snib_close(c);
+        snib_close(other);
+}
+
 static void lose_in_time(int mode, const struct snib_lock_options *o, int reason)
 {
         snib_client *c = open_mode(space(), mode);
@@ -1270,6 +1298,7 @@ int main(void)
             cmocka_unit_test(F9_a_callback_that_blocks_delays_no_renewal),
             cmocka_unit_test(a_forced_release_is_told_once_by_callback_and_descriptor),
             cmocka_unit_test(a_removed_callback_is_not_called),
+            cmocka_unit_test(a_callback_ends_with_its_grant),
             cmocka_unit_test(fixed_leases_and_caps_on_the_hold_end),
             cmocka_unit_test(F81_the_end_of_the_owning_thread_is_a_loss),
             cmocka_unit_test(F107_a_forked_child_has_nothing_and_disturbs_nothing),
