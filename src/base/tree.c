@@ -11,7 +11,7 @@
 
 void snib__tree_init(struct snib__tree *t, snib__tree_compare *compare)
 {
-        t->root = NULL;
+        t->root = t->first = NULL;
         t->compare = compare;
         t->seed = 2463534242U;
         t->count = 0;
@@ -49,29 +49,58 @@ static void rotate_up(struct snib__tree *t, struct snib__tree_node *n)
                 inner->parent = p;
 }
 
-void snib__tree_add(struct snib__tree *t, struct snib__tree_node *n)
+/* Hangs n, which belongs there, below `parent` (NULL: it is the only one). */
+static void hang(struct snib__tree *t, struct snib__tree_node *parent, int side, struct snib__tree_node *n)
 {
-        struct snib__tree_node **slot = &t->root;
-        struct snib__tree_node *parent = NULL;
-
-        snib__assert(!snib__tree_linked(n));
-        while (*slot) {
-                parent = *slot;
-                slot = &parent->child[t->compare(n, parent) >= 0];
-        }
         n->parent = parent;
         n->child[0] = n->child[1] = NULL;
         n->priority = draw(t);
-        *slot = n;
+        if (!parent || (parent == t->first && side == 0))
+                t->first = n;
+        if (parent)
+                parent->child[side] = n;
+        else
+                t->root = n;
         while (n->parent && n->parent->priority < n->priority)
                 rotate_up(t, n);
         t->count++;
+}
+
+void snib__tree_add(struct snib__tree *t, struct snib__tree_node *n)
+{
+        struct snib__tree_node *parent = NULL;
+        int side = 0;
+
+        snib__assert(!snib__tree_linked(n));
+        for (struct snib__tree_node *at = t->root; at; at = at->child[side]) {
+                parent = at;
+                side = t->compare(n, parent) >= 0;
+        }
+        hang(t, parent, side, n);
+}
+
+struct snib__tree_node *snib__tree_add_new(struct snib__tree *t, struct snib__tree_node *n)
+{
+        struct snib__tree_node *parent = NULL;
+        int order = 0;
+
+        snib__assert(!snib__tree_linked(n));
+        for (struct snib__tree_node *at = t->root; at; at = at->child[order > 0]) {
+                parent = at;
+                order = t->compare(n, parent);
+                if (order == 0)
+                        return parent;
+        }
+        hang(t, parent, order > 0, n);
+        return NULL;
 }
 
 void snib__tree_remove(struct snib__tree *t, struct snib__tree_node *n)
 {
         if (!snib__tree_linked(n))
                 return;
+        if (t->first == n)
+                t->first = snib__tree_next(n);
         while (n->child[0] && n->child[1])
                 rotate_up(t, n->child[n->child[0]->priority < n->child[1]->priority]);
 
@@ -88,6 +117,8 @@ void snib__tree_remove(struct snib__tree *t, struct snib__tree_node *n)
 void snib__tree_replace(struct snib__tree *t, struct snib__tree_node *old, struct snib__tree_node *n)
 {
         *slot_of(t, old) = n;
+        if (t->first == old)
+                t->first = n;
         n->parent = old->parent;
         n->priority = old->priority;
         for (int i = 0; i < 2; i++) {
@@ -97,15 +128,6 @@ void snib__tree_replace(struct snib__tree *t, struct snib__tree_node *old, struc
         }
         old->parent = old->child[0] = old->child[1] = NULL;
         old->priority = 0;
-}
-
-struct snib__tree_node *snib__tree_first(const struct snib__tree *t)
-{
-        struct snib__tree_node *n = t->root;
-
-        while (n && n->child[0])
-                n = n->child[0];
-        return n;
 }
 
 struct snib__tree_node *snib__tree_next(const struct snib__tree_node *n)

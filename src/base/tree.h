@@ -24,7 +24,7 @@ struct snib__tree_node {
 typedef int snib__tree_compare(const struct snib__tree_node *a, const struct snib__tree_node *b);
 
 struct snib__tree {
-        struct snib__tree_node *root;
+        struct snib__tree_node *root, *first;
         snib__tree_compare *compare;
         uint32_t seed;
         uint32_t count;
@@ -34,6 +34,8 @@ void snib__tree_init(struct snib__tree *t, snib__tree_compare *compare);
 
 /* The node must not be in a tree. */
 void snib__tree_add(struct snib__tree *t, struct snib__tree_node *n);
+/* Adds it and answers NULL; or answers one that has the same key and is there already. */
+struct snib__tree_node *snib__tree_add_new(struct snib__tree *t, struct snib__tree_node *n);
 
 /* No-op for a node that is in no tree. */
 void snib__tree_remove(struct snib__tree *t, struct snib__tree_node *n);
@@ -41,7 +43,11 @@ void snib__tree_remove(struct snib__tree *t, struct snib__tree_node *n);
 /* `n`, which is in no tree, takes the place of `old`: both have the same key. */
 void snib__tree_replace(struct snib__tree *t, struct snib__tree_node *old, struct snib__tree_node *n);
 
-struct snib__tree_node *snib__tree_first(const struct snib__tree *t);
+static inline struct snib__tree_node *snib__tree_first(const struct snib__tree *t)
+{
+        return t->first;
+}
+
 struct snib__tree_node *snib__tree_next(const struct snib__tree_node *n);
 
 /* The first node that is not less than `key`, a node outside the tree with its key fields set; NULL if there is none.

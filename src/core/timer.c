@@ -70,13 +70,11 @@ static void leave(struct snib__timer *leader, struct snib__tree_node *n)
 
 static void arm(struct snib__core *c, struct snib__timer *t)
 {
-        struct snib__timer *leader = leader_of(c, t);
+        struct snib__tree_node *leader = snib__tree_add_new(&c->timers, &t->node);
 
         t->last = NULL;
         if (leader)
-                join(leader, &t->node);
-        else
-                snib__tree_add(&c->timers, &t->node);
+                join(timer_of(leader), &t->node);
 }
 
 /* The first of the ring takes the place in the tree. */

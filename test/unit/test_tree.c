@@ -23,6 +23,11 @@ static int compare(const struct snib__tree_node *a, const struct snib__tree_node
         return snib__container(a, struct item, node)->key - snib__container(b, struct item, node)->key;
 }
 
+static int compare_key(const struct snib__tree_node *n, const void *key)
+{
+        return snib__container(n, const struct item, node)->key - *(const int *)key;
+}
+
 /* The same order by other means: key, then arrival. */
 static int by_key(const void *a, const void *b)
 {
@@ -72,6 +77,7 @@ static void check(const struct snib__tree *t, struct item *items)
                 while (i < n && sorted[i]->key < key)
                         i++;
                 assert_ptr_equal(snib__tree_seek(t, &probe.node), i < n ? &sorted[i]->node : NULL);
+                assert_ptr_equal(snib__tree_seek_key(t, compare_key, &key), i < n ? &sorted[i]->node : NULL);
         }
 }
 
@@ -103,6 +109,42 @@ static void tree_is_a_sorted_array(void **state)
                                 check(&t, items);
                 }
                 check(&t, items);
+        }
+}
+
+static void tree_adds_only_new_keys(void **state)
+{
+        struct item items[50], others[50];
+        struct snib__tree t;
+        struct snib__prng prng = {1};
+
+        (void)state;
+        memset(items, 0, sizeof(items));
+        memset(others, 0, sizeof(others));
+        snib__tree_init(&t, compare);
+        for (int step = 0; step < 5000; step++) {
+                int key = (int)snib__prng_below(&prng, 50);
+                struct item *i = &items[key], *other = &others[key];
+
+                i->key = other->key = key;
+                if (i->in) {
+                        assert_ptr_equal(snib__tree_add_new(&t, &other->node), &i->node);
+                        assert_false(snib__tree_linked(&other->node));
+                        snib__tree_remove(&t, &i->node);
+                } else {
+                        assert_null(snib__tree_add_new(&t, &i->node));
+                        assert_true(snib__tree_linked(&i->node));
+                }
+                i->in = !i->in;
+                key = 0;
+                for (struct snib__tree_node *n = snib__tree_first(&t); n; n = snib__tree_next(n), key++) {
+                        while (key < 50 && !items[key].in)
+                                key++;
+                        assert_ptr_equal(n, &items[key].node);
+                }
+                while (key < 50 && !items[key].in)
+                        key++;
+                assert_int_equal(key, 50);
         }
 }
 
@@ -168,6 +210,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(tree_is_a_sorted_array),
+            cmocka_unit_test(tree_adds_only_new_keys),
             cmocka_unit_test(tree_stays_shallow_for_sorted_keys),
             cmocka_unit_test(list_keeps_order),
         };
