@@ -198,6 +198,30 @@ static void hand_over_wakes_the_other_client(void **state)
         ops->close(c);
 }
 
+/* It is told the number of its latest request, and holds for its whole lease. */
+static void a_waiter_that_numbers_its_requests_need_not_ask(void **state)
+{
+        struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b');
+        int64_t token = ask(a, SNIB__ACQUIRE, "n", id_of('a', 1), 60000, 0).token;
+        struct snib__note note;
+
+        (void)state;
+        for (uint32_t number = 1; number <= 2; number++) {
+                struct snib__op op = {.verb = SNIB__ACQUIRE, .number = number};
+
+                assert_int_equal(ask_op(b, op, "n", id_of('b', 1)).status, SNIB__BUSY);
+        }
+        (void)ask(a, SNIB__RELEASE, "n", id_of('a', 1), 0, MS);
+        ops->process(b, NULL, MS);
+        note = expect(b, SNIB__NOTE_GRANTED);
+        assert_int_equal(note.tag.attempt, 2);
+        assert_true(note.reply.token > token);
+        assert_true(due(b, MS) == 60001 * MS);
+        assert_int_equal(ask(b, SNIB__RELEASE, "n", id_of('b', 1), 0, MS).status, SNIB__RELEASED);
+        ops->close(a);
+        ops->close(b);
+}
+
 static void expiry_is_seen_by_a_waiting_client(void **state)
 {
         struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b');
@@ -756,6 +780,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(completion_comes_with_process),
             cmocka_unit_test(hand_over_wakes_the_other_client),
+            cmocka_unit_test(a_waiter_that_numbers_its_requests_need_not_ask),
             cmocka_unit_test(expiry_is_seen_by_a_waiting_client),
             cmocka_unit_test(earlier_end_wakes_who_sleeps_too_long),
             cmocka_unit_test(force_tells_the_holder),
