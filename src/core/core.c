@@ -721,13 +721,17 @@ static bool next_of_hold(struct snib__core *c, struct snib__hold *h, struct snib
         return h->state == SNIB__IDLE && effect(ret, SNIB__EFFECT_FREE, h);
 }
 
+/* Whoever was told of it goes to the end: where all are lost the next one is the first. */
 static bool next_loss(struct snib__core *c, struct snib__effect *ret)
 {
         snib__list_each (it, &c->dirty_holds) {
                 struct snib__hold *h = snib__container(it, struct snib__hold, dirty);
 
-                if (h->lost_pending)
-                        return next_of_hold(c, h, ret);
+                if (!h->lost_pending)
+                        continue;
+                snib__list_remove(&h->dirty);
+                snib__list_append(&c->dirty_holds, &h->dirty);
+                return next_of_hold(c, h, ret);
         }
         return false;
 }

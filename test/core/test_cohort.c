@@ -380,7 +380,7 @@ static void the_close_of_a_crowd_asks_nothing(void **state)
 
         crowd(&s, true, 3);
         snib__core_close(&s.r.core, s.r.now);
-        expect(&s.r, "lost otherwise; answer -7; answer -7; answer -7; release#2; free; free; release#2; ");
+        expect(&s.r, "lost otherwise; answer -7; answer -7; answer -7; free; free; release#2; release#2; ");
 }
 
 static void a_grant_of_the_engine_makes_the_next_ask(void **state)

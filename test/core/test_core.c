@@ -601,7 +601,7 @@ static void close_releases_and_answers(void **state)
         pull(&r);
         r.trace[0] = 0;
         snib__core_close(&r.core, r.now);
-        expect(&r, "lost otherwise; answer -7; release#2; unwatch; free; ");
+        expect(&r, "lost otherwise; answer -7; unwatch; free; release#2; ");
         r.hold = &h;
         r.cookie = h.cookie;
         r.attempt = h.attempt;
