@@ -962,13 +962,13 @@ static int read_client(sqlite3_stmt *q, struct snib__peer_row *ret)
         return rc;
 }
 
-int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, const struct snib__peer_row **ret)
+int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, bool anew, const struct snib__peer_row **ret)
 {
         struct snib__peer_row *known = &s->known[hash(uuid) % SNIB__KNOWN_MAX];
         int rc;
 
         *ret = known;
-        if (!strcmp(known->uuid, uuid))
+        if (!anew && !strcmp(known->uuid, uuid))
                 return SQLITE_ROW;
         bind_text(s->statement[SNIB__SQL_CLIENT_BY_UUID], 1, uuid);
         rc = read_client(s->statement[SNIB__SQL_CLIENT_BY_UUID], known);

@@ -103,8 +103,8 @@ struct snib__peer_row {
         char label[64];
 };
 
-/* Clients whose rows were read lately, by their uuids, which are random. A row never changes, and whether its client
- * lives its byte tells: so what is known here may be as old as it likes. */
+/* Clients whose rows were read lately, by their uuids. A row does not change while its client lives, which its byte
+ * tells; before a client is declared dead its row is read anew. */
 #define SNIB__KNOWN_MAX 256
 
 struct snib__worker;
@@ -179,9 +179,9 @@ void snib__rows_unload(struct snib__store *s);
 int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct snib__clock now);
 int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms);
 int snib__rows_client_remove(struct snib__store *s, const char *uuid);
-/* SQLITE_ROW and *ret, SQLITE_DONE if there is none. By its uuid: of the store, until the next such call; the row may
- * be gone by now, then its byte is free, or another's. */
-int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, const struct snib__peer_row **ret);
+/* SQLITE_ROW and *ret, SQLITE_DONE if there is none. By its uuid: of the store, until the next such call, and unless it
+ * is to be read `anew` it may be known from before. */
+int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, bool anew, const struct snib__peer_row **ret);
 int snib__rows_client_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret);
 /* The next of the names in which an id of the client stands, after `after`: SQLITE_ROW and *ret_name (room for
  * SNIB_NAME_MAX + 1), or DONE. */

@@ -40,7 +40,9 @@ static bool dead(struct snib__item *item, const struct snib__id *id)
 
         if (!snib__uuid_of(id, uuid) || !strcmp(uuid, item->client->uuid))
                 return false;
-        return snib__rows_client_by_uuid(s, uuid, &row) == SQLITE_ROW && !snib__live_test(s, row->slot);
+        if (snib__rows_client_by_uuid(s, uuid, false, &row) != SQLITE_ROW || snib__live_test(s, row->slot))
+                return false;
+        return snib__rows_client_by_uuid(s, uuid, true, &row) == SQLITE_ROW && !snib__live_test(s, row->slot);
 }
 
 /* The account of one call of the model: what it tells goes behind what was told before. */
@@ -210,7 +212,7 @@ static void watch_for(struct snib__item *item, const struct snib__id *id)
         for (int i = 0; i < b->count; i++)
                 if (!strcmp(uuid, b->peer[i].uuid))
                         return;
-        if (snib__rows_client_by_uuid(item->client->store, uuid, &row) == SQLITE_ROW)
+        if (snib__rows_client_by_uuid(item->client->store, uuid, false, &row) == SQLITE_ROW)
                 b->peer[b->count++] = *row;
 }
 
