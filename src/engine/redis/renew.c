@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Renewals that are asked for together go to the server together: one script for up to a hundred holds.
- * Here is how they are gathered, sent and answered; what each of them means is lock.c's. The batch has one answer for
- * all, and next() tells it to each; only a hold to which something else happened becomes a request of its own, with its
- * own answer. Invariants: every renewal of a batch is told once; what was gathered leaves before any other request
- * about an object, and at the latest with the next flush() or process(), so that the order of requests is kept.
+ * Renewals that are asked for together go to the server together: one script for up to a hundred holds. Here is how
+ * they are gathered, sent and answered; what each of them means is lock.c's. The batch has one answer for all, and
+ * next() tells it to each; only a hold to which something else happened becomes a request of its own, with its own
+ * answer. Invariants: every renewal of a batch is told once; what was gathered leaves before any other request about
+ * an object, and at the latest with the next flush() or process(), so that the order of requests is kept.
  */
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/decimal.h"
 #include "engine/redis/internal.h"
-#include <stdlib.h>
 #include <string.h>
 
 struct batch {
@@ -42,6 +41,7 @@ static struct batch *batch_new(struct redis *r)
         struct snib__list *first = snib__list_take(&r->free_batches);
         struct batch *b = first ? batch_of(snib__container(first, struct request, note.link)) : snib__alloc(sizeof(*b));
 
+        _Static_assert(offsetof(struct batch, request) == 0, "it is freed as a request");
         if (!b)
                 return NULL;
         snib__redis_request_trim(&b->request);
