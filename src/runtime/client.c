@@ -29,23 +29,10 @@ void snib__client_lock(struct snib_client *c)
         c->now = snib__os_now();
 }
 
-/* Woken outside the lock they would want at once. Their memory may be gone by now; only the address is used. */
-static void unlock_and_wake(struct snib_client *c)
-{
-        _unset_ _Atomic uint32_t *wakes[SNIB__WAKES_MAX];
-        int count = c->wakes_count;
-
-        memcpy(wakes, c->wakes, sizeof(wakes[0]) * (size_t)count);
-        c->wakes_count = 0;
-        (void)pthread_mutex_unlock(&c->lock);
-        for (int i = 0; i < count; i++)
-                snib__os_wake(wakes[i]);
-}
-
 void snib__client_unlock(struct snib_client *c)
 {
-        if (c->wakes_count)
-                unlock_and_wake(c);
+        if (c->beds_woken)
+                snib__sleep_unlock(c);
         else
                 (void)pthread_mutex_unlock(&c->lock);
 }
@@ -77,33 +64,19 @@ void snib__client_left(struct snib_client *c)
         (void)atomic_fetch_sub(&c->inside, 1);
 }
 
-/* Release: who sees the word without the lock sees what was done for it. It may be gone with that. */
-static void wake_sleeper(struct snib_client *c, struct snib__wait *w, uint32_t word)
-{
-        _Atomic uint32_t *at = &w->word;
-
-        w->asleep = false;
-        c->asleep--;
-        atomic_store_explicit(at, word, memory_order_release);
-        if (c->wakes_count < SNIB__WAKES_MAX)
-                c->wakes[c->wakes_count++] = at;
-        else
-                snib__os_wake(at);
-}
-
 void snib__client_wake(struct snib_client *c, struct snib__wait *w)
 {
         if (c->polling && c->baton.driver == &w->member)
                 snib__drive_kick(c); /* another thread did what it polls for */
         else if (w->asleep)
-                wake_sleeper(c, w, SNIB__AWAKE);
+                snib__sleep_end(c, w, SNIB__AWAKE);
 }
 
 void snib__client_wake_over(struct snib_client *c, struct snib__wait *w)
 {
         (void)atomic_fetch_add_explicit(&c->coming, 1, memory_order_relaxed);
         c->gather_until = snib__after(c->processed_at, SNIB__GATHER);
-        wake_sleeper(c, w, SNIB__OVER);
+        snib__sleep_end(c, w, SNIB__OVER);
 }
 
 void snib__client_trace(struct snib_client *c, const char *format, ...)

@@ -25,9 +25,6 @@
 /* A request is kept for others to leave with it at most for so long after their threads were woken: on a busy machine
  * they may be long in coming. */
 #define SNIB__GATHER SNIB__MS
-/* Wake-ups kept for after the unlock. Further ones are done under the lock, where those who are woken run into it. */
-#define SNIB__WAKES_MAX 256
-
 /* Longest owner key: "k:" and what the program gave. */
 #define SNIB__OWNER_KEY_MAX 208
 /* Name and owner key, each with a NUL. */
@@ -56,6 +53,8 @@ struct snib__wait {
         _Atomic uint32_t word; /* while asleep: what for, see drive.c. Nobody else touches it after SNIB__OVER */
         bool asleep;
         bool done;
+        struct snib__bed *bed;     /* while asleep; NULL: it sleeps on `word` */
+        uint32_t bit;              /* there */
         snib__ns deadline;         /* of waits that core does not end: opening, closing. Otherwise SNIB__NEVER */
         struct snib__event *event; /* asynchronous: queued when done. NULL: wake the thread */
         /* Of a part, in place of both: see part.h. */
@@ -172,6 +171,13 @@ struct snib_lock {
         snib__ns max_hold;
 };
 
+/* Where up to 32 threads sleep: see sleep.c. */
+struct snib__bed {
+        _Atomic uint32_t calls; /* counts wake-ups */
+        uint32_t taken, woken;  /* bits, under the client's lock */
+};
+#define SNIB__BEDS 32 /* so many bits, too, tell them apart */
+
 /* A timerfd on CLOCK_BOOTTIME. It may go off too early; that costs a look. */
 struct snib__alarm {
         int fd;
@@ -262,8 +268,8 @@ struct snib_client {
         struct snib__interest registered;
         snib__ns loop_until; /* SNIB_THREADS_NONE: what snib_timeout_ms() promised last */
 
-        _Atomic uint32_t *wakes[SNIB__WAKES_MAX];
-        int wakes_count;
+        struct snib__bed beds[SNIB__BEDS];
+        uint32_t beds_full, beds_woken; /* bits; woken: when the lock is given up */
 
         struct snib__keeper keeper;
         struct snib__dispatcher dispatcher;
@@ -317,6 +323,16 @@ struct snib__async *snib__async_new(struct snib_client *c);
 void snib__async_free(struct snib_client *c, struct snib__async *a);
 /* Everything, at close and in a child. */
 void snib__pool_done(struct snib_client *c);
+
+/* sleep.c: all under the lock but for snib__sleep() */
+/* It is asleep from now on, whoever wakes it; then unlock, and sleep. */
+void snib__sleep_begin(struct snib_client *c, struct snib__wait *w);
+/* Until it is woken, or its deadline. */
+void snib__sleep(struct snib__wait *w);
+/* It is to wake, with SNIB__AWAKE or SNIB__OVER: after the unlock, if it has a bed. */
+void snib__sleep_end(struct snib_client *c, struct snib__wait *w, uint32_t word);
+/* Unlocks, then wakes those who are to wake. */
+void snib__sleep_unlock(struct snib_client *c);
 
 /* drive.c: all under the lock; those marked so drop it in between. */
 /* Does whatever is due and can be done without waiting: timers, effects, what the engine has finished already. */

@@ -302,17 +302,11 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone)
  * together takes it all the same, for what the others may have left to be sent. */
 static bool sleep_as_waiter(struct snib_client *c, struct snib__wait *w)
 {
-        snib__ns now = snib__os_now();
         bool over;
 
-        atomic_store_explicit(&w->word, SNIB__ASLEEP, memory_order_relaxed);
-        w->asleep = true;
-        c->asleep++;
+        snib__sleep_begin(c, w);
         snib__client_unlock(c);
-        while (atomic_load_explicit(&w->word, memory_order_acquire) == SNIB__ASLEEP && now < w->deadline) {
-                snib__os_sleep(&w->word, SNIB__ASLEEP, w->deadline == SNIB__NEVER ? SNIB__NEVER : w->deadline - now);
-                now = snib__os_now();
-        }
+        snib__sleep(w);
         over = atomic_load_explicit(&w->word, memory_order_acquire) == SNIB__OVER;
         if (over && atomic_fetch_sub_explicit(&c->coming, 1, memory_order_relaxed) > 1)
                 return false;

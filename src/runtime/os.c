@@ -8,6 +8,7 @@
 #include "runtime/os.h"
 #include "base/cleanup.h"
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
@@ -134,6 +135,16 @@ void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns timeout)
 void snib__os_wake(_Atomic uint32_t *word)
 {
         (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void snib__os_sleep_bit(_Atomic uint32_t *word, uint32_t expected, uint32_t bit)
+{
+        (void)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, NULL, NULL, bit);
+}
+
+void snib__os_wake_bits(_Atomic uint32_t *word, uint32_t bits)
+{
+        (void)syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, bits);
 }
 
 void snib__os_yield(void)

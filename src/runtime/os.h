@@ -48,6 +48,9 @@ int snib__os_epoll_wait(int epoll, struct snib__ready ret[SNIB__READY_MAX], int 
 void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns timeout);
 /* Wakes whoever sleeps on the address. Reads nothing there: the word may be gone by now. */
 void snib__os_wake(_Atomic uint32_t *word);
+/* The same with one word for up to 32: whoever sleeps under a bit is woken by a call whose `bits` have it. */
+void snib__os_sleep_bit(_Atomic uint32_t *word, uint32_t expected, uint32_t bit);
+void snib__os_wake_bits(_Atomic uint32_t *word, uint32_t bits);
 
 void snib__os_yield(void);
 /* How many processors this process may use, at least 1. */
