@@ -4,9 +4,10 @@
  * Where threads sleep that wait for others to drive, and how they are woken. Not who is woken, and what for: that is
  * baton.c's and effects.c's.
  *
- * Up to 32 threads sleep on one word, each under a bit of its own, so that those whose answers came together are woken
- * by one system call, after the client's lock was given up. One call for each would cost more than all else that is
- * done for them, and whoever was woken would run in between.
+ * Up to 32 threads sleep on one word, each under a bit of its own, so that a crowd whose answers came together is woken
+ * by one system call, after the client's lock was given up. With a call for each, whoever was woken would run in
+ * between, and all change the processor twice as often. A few are woken one by one just for that: what the first asks
+ * for leaves while the others sleep.
  *
  * A sleeper looks at its own record's word; the bed's word only counts calls. No call is missed: the record's word is
  * set before the call is counted, and the sleeper reads the count before it looks. A bit is free again when its sleeper
@@ -15,6 +16,9 @@
 
 #include "base/cleanup.h"
 #include "runtime/client.h"
+
+/* More than these are a crowd. */
+#define FEW 16
 
 static void take_bed(struct snib_client *c, struct snib__wait *w)
 {
@@ -89,15 +93,26 @@ void snib__sleep_end(struct snib_client *c, struct snib__wait *w, uint32_t word)
         c->beds_woken |= UINT32_C(1) << (b - c->beds);
 }
 
+static void call(struct snib__bed *b, uint32_t bits, bool together)
+{
+        (void)atomic_fetch_add(&b->calls, 1);
+        if (together)
+                snib__os_wake_bits(&b->calls, bits);
+        for (; bits && !together; bits &= bits - 1)
+                snib__os_wake_bits(&b->calls, bits & -bits);
+}
+
 void snib__sleep_unlock(struct snib_client *c)
 {
         _unset_ uint32_t bits[SNIB__BEDS];
         uint32_t beds = c->beds_woken;
+        int count = 0;
 
         for (uint32_t left = beds; left; left &= left - 1) {
                 struct snib__bed *b = &c->beds[__builtin_ctz(left)];
 
                 bits[b - c->beds] = b->woken;
+                count += __builtin_popcount(b->woken);
                 b->woken = 0;
         }
         c->beds_woken = 0;
@@ -105,7 +120,6 @@ void snib__sleep_unlock(struct snib_client *c)
         for (uint32_t left = beds; left; left &= left - 1) {
                 struct snib__bed *b = &c->beds[__builtin_ctz(left)];
 
-                (void)atomic_fetch_add(&b->calls, 1);
-                snib__os_wake_bits(&b->calls, bits[b - c->beds]);
+                call(b, bits[b - c->beds], count > FEW);
         }
 }
