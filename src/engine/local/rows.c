@@ -465,12 +465,12 @@ static int64_t queue_flags(const struct snib__store *s)
         return r->queued ? WAITERS | observers | left * LEFT : 0;
 }
 
-static bool sits(const struct snib__record *r, const struct snib__id *id)
+const struct snib__holder *snib__rows_seat(const struct snib__record *r, const struct snib__id *id)
 {
-        for (size_t i = 0; i < r->held; i++)
+        for (size_t i = r->held; i-- > 0;) /* those who sat down just now are the last */
                 if (snib__id_equal(&r->holder[i].seat.id, id))
-                        return true;
-        return false;
+                        return &r->holder[i];
+        return NULL;
 }
 
 /* How much of the queue is likely to be enough; 0: nothing but all. One who asks for the first time, sits, or whose id
@@ -478,7 +478,7 @@ static bool sits(const struct snib__record *r, const struct snib__id *id)
  * to the end; where all wait for the same nobody there may sit if the first may not. */
 static size_t enough(const struct snib__store *s, const struct snib__op *op, bool *ret_end)
 {
-        bool seated = sits(&s->record, &op->id);
+        bool seated = snib__rows_seat(&s->record, &op->id);
 
         *ret_end = op->verb == SNIB__ACQUIRE && !seated;
         if (s->flags & OBSERVERS)

@@ -174,6 +174,8 @@ int snib__rows_run(struct snib__store *s, enum snib__statement which);
  * snib__rows_save() writes. */
 int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data, bool whole);
 bool snib__rows_suffice(const struct snib__store *s);
+/* Where an id sits, NULL. */
+const struct snib__holder *snib__rows_seat(const struct snib__record *r, const struct snib__id *id);
 void snib__rows_unload(struct snib__store *s);
 /* Stores what s->change says is different after `op`, as a transaction of its own unless one is open. */
 int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct snib__clock now);

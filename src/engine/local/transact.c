@@ -193,14 +193,6 @@ static bool bury_granted(struct snib__item *item, struct snib__clock now)
         return some;
 }
 
-static const struct snib__holder *seat_of(const struct snib__record *r, const struct snib__id *id)
-{
-        for (size_t i = r->held; i-- > 0;) /* those who sat down just now are the last */
-                if (snib__id_equal(&r->holder[i].seat.id, id))
-                        return &r->holder[i];
-        return NULL;
-}
-
 static void watch_for(struct snib__item *item, const struct snib__id *id)
 {
         struct snib__before *b = &item->before;
@@ -224,9 +216,9 @@ static void look_before(struct snib__item *item)
         size_t own = place_in_queue(r, &item->op.id), before = waiter_before(r, &item->op.id);
 
         b->count = 0;
-        b->standing = own < r->queued            ? SNIB__STANDS_QUEUED
-                      : seat_of(r, &item->op.id) ? SNIB__STANDS_HOLDER
-                                                 : SNIB__STANDS_NOT;
+        b->standing = own < r->queued                    ? SNIB__STANDS_QUEUED
+                      : snib__rows_seat(r, &item->op.id) ? SNIB__STANDS_HOLDER
+                                                         : SNIB__STANDS_NOT;
         if (b->standing != SNIB__STANDS_QUEUED)
                 return;
         b->first = before == r->queued;
@@ -284,7 +276,7 @@ static void address_looks(struct snib__item *item)
                 const struct snib__row *row = &s->waiters.row[i];
 
                 if (!snib__id_equal(&r->queue[kept].seat.id, &row->id)) {
-                        gap |= !row->number[SNIB__NUMBER_FLAG] && !seat_of(r, &row->id);
+                        gap |= !row->number[SNIB__NUMBER_FLAG] && !snib__rows_seat(r, &row->id);
                         continue;
                 }
                 if (!r->queue[kept].observer) {
@@ -376,7 +368,7 @@ static void ask_model(struct snib__item *item, struct snib__clock now)
         bool sat;
 
         bury_dead(item, now);
-        sat = seat_of(&s->record, &item->op.id) != NULL;
+        sat = snib__rows_seat(&s->record, &item->op.id) != NULL;
         apply(item, now);
         if (s->change.tells > 1 && bury_granted(item, now) && reply->status == SNIB__BUSY)
                 apply(item, now);
