@@ -647,6 +647,35 @@ static void F113_close_during_a_wait(void **state)
         }
 }
 
+/* More than share a bed, and more than are woken one by one: see sleep.c. */
+static void a_crowd_that_is_cancelled_wakes_together(void **state)
+{
+        struct waiter w[100] = {{0}};
+        pthread_t t[100];
+
+        for (int m = 0; m < MODES; m++) {
+                snib_client *c = open_mode(space(), modes[m]);
+                snib_lock *lock = lock_of(c, "x", NULL);
+                snib_grant *g = acquire(lock, 0);
+
+                for (int round = 0, count = 100; round < 3; round++, count /= 10) {
+                        for (int i = 0; i < count; i++) {
+                                w[i] = (struct waiter){.lock = lock, .wait_ms = SNIB_FOREVER};
+                                assert_int_equal(pthread_create(&t[i], NULL, wait_for_lock, &w[i]), 0);
+                        }
+                        assert_true(eventually(waiters_of(lock) == count, 10000));
+                        assert_int_equal(snib_lock_cancel(lock), count);
+                        for (int i = 0; i < count; i++) {
+                                (void)pthread_join(t[i], NULL);
+                                assert_int_equal(w[i].result, SNIB_ECANCELLED);
+                        }
+                }
+                release(g);
+                snib_lock_free(lock);
+                snib_close(c);
+        }
+}
+
 static void close_gives_back_what_is_held(void **state)
 {
         for (int m = 0; m < MODES; m++) {
@@ -1289,6 +1318,7 @@ int main(void)
             cmocka_unit_test(the_scope_releases_on_every_way_out),
             cmocka_unit_test(many_threads_count_under_locks),
             cmocka_unit_test(cancel_from_another_thread),
+            cmocka_unit_test(a_crowd_that_is_cancelled_wakes_together),
             cmocka_unit_test(F113_close_during_a_wait),
             cmocka_unit_test(close_gives_back_what_is_held),
             cmocka_unit_test(asynchronous_calls_in_every_mode),
