@@ -43,16 +43,6 @@ while type(entry) == 'string' do
     redis.pcall('HDEL', KEYS[1], id)
     granted = false
   end
-  if granted then
-    if stray == '+' then
-      local leaver, stood = id, nil
-      -- include leave.lua
-    end
-    if others then
-      redis.pcall('SET', share, math.max(row, 0) + 1, 'PX', '60000')
-    end
-    break
-  end
   if row >= 16 then
     redis.pcall('PUBLISH', told, id .. ' 0 0 ' .. number .. ' ' .. KEYS[1])
     redis.pcall('SET', share, string.format('%.0f', -now - 25), 'PX', '60000')
@@ -60,6 +50,16 @@ while type(entry) == 'string' do
   end
   if row >= 16 or untold or failed(listeners) then
     put_back(entry)
+    break
+  end
+  if stray == '+' then
+    local leaver, stood = id, nil
+    -- include leave.lua
+  end
+  if granted then
+    if others then
+      redis.pcall('SET', share, math.max(row, 0) + 1, 'PX', '60000')
+    end
     break
   end
   entry = redis.pcall('LPOP', queue)
