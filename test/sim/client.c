@@ -393,7 +393,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         config.seed = snib__prng_next(&w->prng);
         config.renewals = 1 + (int)(config.seed % 4);
         config.phases = 2; /* so that some come together */
-        config.neighbours = 1;
+        config.neighbours = config.seed & 4 ? SNIB__NEIGHBOURS : 1;
         snib__core_init(&c->core, &config);
         sim_app_start(w, c);
         sim_client_schedule(w, c);
