@@ -1,6 +1,6 @@
 -- Part of the scripts that end a hold of a lock with a queue: if it is free now, makes the first in the queue that lives the holder and tells
 -- its client, "id last-token tokens number name". `granted`: so it was. Out are the dead, whose time is over or whose client nobody listens
--- for, `leaver`, and who cannot be made holder. `channel`: of the lock.
+-- for, `leaver`, and who cannot be made holder. `channel`: of the lock; `late`: us that a token which is a time is ahead of it.
 -- While others listen too (more than those of our own clients, who listen to another channel besides), only 16 are made holders in a row,
 -- which `share` counts. Then the lock is left free, which `free` says to the others (to Redisson '00' is the number 0, to us it is
 -- nothing), and for 25 ms ours do not take it: then `share` is minus that instant, see busy.lua. The first is told to come after it: token 0.
@@ -19,7 +19,7 @@ local now = time and time[1] * 1000 + math.floor(time[2] / 1000)
 -- include failed.lua
 local function new_token(tokens)
   if tokens == '0' then
-    return time[1] .. string.format('%06d', time[2])
+    return string.format('%.0f', time[1] * 1000000 + time[2] + late)
   end
   local counter = 'redisson_lock_token:' .. tag
   local last, least = redis.pcall('INCRBY', counter, tokens), time[1] * 1000000 + time[2] + tokens - 1

@@ -3,7 +3,7 @@
 -- KEYS[1] the lock; ARGV[1] hold id, ARGV[2] channel, or nothing: a spin lock's waiters poll. With a queue: ARGV[3] '0': an earlier question
 -- of this id may be executed late, and may have put it there. Who only waits stands there no more.
 -- {1}: released, or out of the queue; {0, left, holder}: neither; left -2 and no holder: nobody holds it.
-local leaver, channel, settled = ARGV[1], ARGV[2], ARGV[3]
+local leaver, channel, settled, late = ARGV[1], ARGV[2], ARGV[3], 0
 local removed = redis.pcall('HDEL', KEYS[1], ARGV[1])
 if type(removed) == 'table' then
   return removed
