@@ -474,8 +474,7 @@ static bool redis_next(struct snib__engine *e, struct snib__note *ret)
 
         if (!note)
                 return false;
-        if (note->of != NOTE_OF_REQUEST) /* which is nearly all there is, and fills all that means something with it */
-                memset(ret, 0, sizeof(*ret));
+        memset(ret, 0, sizeof(*ret));
         switch (note->of) {
         case NOTE_OF_REQUEST:
                 fill_request(r, snib__container(note, struct request, note), ret);
