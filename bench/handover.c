@@ -176,16 +176,16 @@ static void run_round(struct scene *s)
         const int *processes = s->server && plain ? many_processes : few;
 
         s->lines = 0;
-        if (s->server && plain)
-                run_on_one_core(s, processes);
         if (s->server)
                 run_bare(s, "bare and alone");
         for (; *threads; threads++)
                 run_crowd(s, 1, *threads, "threads");
-        for (; *processes; processes++)
-                run_crowd(s, *processes, 1, "processes");
-        if (s->server && s->noun == BENCH_LOCK)
+        for (const int *p = processes; *p; p++)
+                run_crowd(s, *p, 1, "processes");
+        if (s->server && plain) {
                 run_peers(s);
+                run_on_one_core(s, processes);
+        }
 }
 
 static void run_noun(struct scene *s)
