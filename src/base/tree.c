@@ -143,21 +143,6 @@ struct snib__tree_node *snib__tree_next(const struct snib__tree_node *n)
         return n->parent;
 }
 
-struct snib__tree_node *snib__tree_seek(const struct snib__tree *t, const struct snib__tree_node *key)
-{
-        struct snib__tree_node *n = t->root, *best = NULL;
-
-        while (n) {
-                if (t->compare(n, key) < 0) {
-                        n = n->child[1];
-                } else {
-                        best = n;
-                        n = n->child[0];
-                }
-        }
-        return best;
-}
-
 struct snib__tree_node *snib__tree_seek_key(const struct snib__tree *t, snib__tree_compare_key *compare,
                                             const void *key)
 {
@@ -172,4 +157,21 @@ struct snib__tree_node *snib__tree_seek_key(const struct snib__tree *t, snib__tr
                 }
         }
         return best;
+}
+
+struct node_key {
+        snib__tree_compare *compare;
+        const struct snib__tree_node *node;
+};
+
+static int compare_node(const struct snib__tree_node *n, const void *key)
+{
+        const struct node_key *k = key;
+
+        return k->compare(n, k->node);
+}
+
+struct snib__tree_node *snib__tree_seek(const struct snib__tree *t, const struct snib__tree_node *key)
+{
+        return snib__tree_seek_key(t, compare_node, &(struct node_key){t->compare, key});
 }

@@ -380,12 +380,6 @@ void snib__core_close(struct snib__core *c, snib__ns now)
         }
 }
 
-static void resume(struct snib__core *c, snib__ns now)
-{
-        if (!snib__list_empty(&c->postponed))
-                snib__held_resume(c, now);
-}
-
 static void dispatch_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         switch (h->state) {
@@ -418,7 +412,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
                 return false;
         set_outstanding(c, h, false);
         dispatch_reply(c, h, r, now);
-        resume(c, now);
+        snib__held_resume(c, now);
         return true;
 }
 
@@ -638,7 +632,7 @@ void snib__core_tick(struct snib__core *c, snib__ns now)
                 snib__timer_set(c, t, SNIB__NEVER);
                 wake(c, t, now);
         }
-        resume(c, now);
+        snib__held_resume(c, now);
 }
 
 snib__ns snib__core_deadline(const struct snib__core *c)
