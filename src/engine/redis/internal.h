@@ -334,6 +334,7 @@ struct writing {
 /* False: the connection is not up, the buffer is full, or there is no memory. */
 bool snib__link_begin(struct link *l, struct writing *ret, int argc, size_t texts);
 void snib__link_put(struct writing *w, const char *text, size_t length);
+void snib__link_put_number(struct writing *w, int64_t number);
 /* Where the caller writes an argument of so many bytes. */
 char *snib__link_place(struct writing *w, size_t length);
 /* Puts the request in flight. */

@@ -126,6 +126,14 @@ void snib__link_put(struct writing *w, const char *text, size_t length)
         memcpy(snib__link_place(w, length), text, length);
 }
 
+void snib__link_put_number(struct writing *w, int64_t number)
+{
+        char text[1 + SNIB__DECIMAL_MAX] = "-";
+        size_t minus = number < 0;
+
+        snib__link_put(w, text, minus + snib__decimal(text + minus, minus ? -(uint64_t)number : (uint64_t)number));
+}
+
 void snib__link_end(struct link *l, const struct writing *w, struct request *q, snib__ns now)
 {
         snib__assert(w->left == 0);

@@ -104,10 +104,7 @@ static void put_text(struct command *c, const char *text)
 
 static void put_number(struct command *c, int64_t number)
 {
-        size_t minus = number < 0;
-
-        c->made[0] = '-';
-        put(c, c->made, minus + snib__decimal(c->made + minus, minus ? -(uint64_t)number : (uint64_t)number));
+        snib__link_put_number(&c->to, number);
 }
 
 static void put_name(struct command *c, enum redis_name which, struct snib__name name)

@@ -118,13 +118,6 @@ void snib__renewals_add(struct redis *r, struct snib__tag tag, const struct snib
                 snib__renewals_send(r, now);
 }
 
-static void put_number(struct writing *w, uint64_t number)
-{
-        char text[SNIB__DECIMAL_MAX];
-
-        snib__link_put(w, text, snib__decimal(text, number));
-}
-
 /* One command for all. */
 static bool send_many(struct redis *r, struct batch *b, snib__ns now)
 {
@@ -139,13 +132,13 @@ static bool send_many(struct redis *r, struct batch *b, snib__ns now)
                 return false;
         snib__link_put(&w, by_text ? "EVAL" : "EVALSHA", by_text ? 4 : 7);
         snib__link_put(&w, by_text ? s->text : s->sha1, script);
-        put_number(&w, b->count);
+        snib__link_put_number(&w, (int64_t)b->count);
         for (const struct renewal *n = b->of; n < b->of + b->count; n++)
                 snib__link_put(&w, name_of(b, n).bytes, n->name_length);
         for (const struct renewal *n = b->of; n < b->of + b->count; n++)
                 snib__link_put(&w, id_of(b, n), n->id_length);
         for (const struct renewal *n = b->of; n < b->of + leases; n++)
-                put_number(&w, (uint64_t)n->lease_ms);
+                snib__link_put_number(&w, n->lease_ms);
         b->request.by_text = by_text;
         snib__link_end(&r->commands, &w, &b->request, now);
         return true;
