@@ -873,6 +873,19 @@ static void F134_a_file_of_schema_1_is_taken_over(void **state)
         close(fd);
 }
 
+/* Makes a file that is what `sql` makes of a new one, and opens it. */
+static struct pump *take_over(const char *old, const char *sql)
+{
+        struct pump *p;
+
+        assert_int_equal(mkdir(old, 0700), 0);
+        pump_close(pump_connect(url_of(old, ""), 3));
+        run_sql(old, sql);
+        p = pump_connect(url_of(old, ""), 3);
+        assert_int_equal(ask_sql(old, "PRAGMA user_version"), SNIB__SCHEMA_VERSION);
+        return p;
+}
+
 /* The tables as they were; what is remembered goes on to be. */
 static const char version_2[] =
     "CREATE TABLE done(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL,"
@@ -895,11 +908,7 @@ static void F134_a_file_of_schema_2_is_taken_over(void **state)
         struct snib__reply r;
         struct pump *p;
 
-        assert_int_equal(mkdir(old, 0700), 0);
-        pump_close(pump_connect(url_of(old, ""), 3));
-        run_sql(old, version_2);
-        p = pump_connect(url_of(old, ""), 3);
-        assert_int_equal(ask_sql(old, "PRAGMA user_version"), SNIB__SCHEMA_VERSION);
+        p = take_over(old, version_2);
         assert_int_equal(ask_sql(old, "SELECT flags FROM object WHERE name='thing'"), 0);
         r = ask(p, SNIB__ADD, SNIB_KIND_SEMAPHORE, "thing", added, 3);
         assert_true(r.applied);
@@ -932,11 +941,7 @@ static void F134_a_file_of_schema_3_is_taken_over(void **state)
         struct snib__op op;
         struct pump *p;
 
-        assert_int_equal(mkdir(old, 0700), 0);
-        pump_close(pump_connect(url_of(old, ""), 3));
-        run_sql(old, version_3);
-        p = pump_connect(url_of(old, ""), 3);
-        assert_int_equal(ask_sql(old, "PRAGMA user_version"), SNIB__SCHEMA_VERSION);
+        p = take_over(old, version_3);
         assert_int_equal(acquire(p, "job", pump_id(p), LEASE).position, 3);
         op = pump_op(p, SNIB__ACQUIRE, "two", pump_id(p), LEASE);
         op.enqueue = true;
