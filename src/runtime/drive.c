@@ -9,7 +9,7 @@
  * - Only the driver polls and reads. Others submit, send, and wake the driver if what it waits for no longer suffices.
  * - What was checked before the lock was dropped is checked again after.
  * - Deadlines are points in time; nothing waits with the lock held.
- * - What is submitted leaves at once, unless a crowd is on its way that was woken together and does not all run yet.
+ * - What is submitted leaves at once, unless more is about to come and the server has something to do until then.
  */
 
 #include "base/cleanup.h"
