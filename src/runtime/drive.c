@@ -176,14 +176,6 @@ void snib__alarm_clear(struct snib__alarm *a)
         snib__os_event_clear(a->fd);
 }
 
-static bool has(const struct snib__interest *i, int fd)
-{
-        for (int k = 0; k < i->count; k++)
-                if (i->fds[k].fd == fd)
-                        return true;
-        return false;
-}
-
 static bool same(const struct snib__interest *a, const struct snib__interest *b)
 {
         bool equal = a->changes == b->changes && a->count == b->count;
@@ -193,15 +185,13 @@ static bool same(const struct snib__interest *a, const struct snib__interest *b)
         return equal;
 }
 
+/* Nothing is removed: a descriptor leaves `wanted` by being closed, and by now its number may be someone else's. */
 void snib__drive_register(struct snib_client *c)
 {
         const struct snib__interest *i = &c->wanted;
 
         if (same(i, &c->registered))
                 return;
-        for (int k = 0; k < c->registered.count; k++)
-                if (!has(i, c->registered.fds[k].fd))
-                        snib__os_epoll_remove(c->epoll, c->registered.fds[k].fd);
         for (int k = 0; k < i->count; k++)
                 (void)snib__os_epoll_set(c->epoll, i->fds[k].fd, i->fds[k].events);
         c->registered = *i;

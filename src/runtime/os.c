@@ -108,13 +108,6 @@ int snib__os_epoll_set(int epoll, int fd, short events)
         return -errno;
 }
 
-void snib__os_epoll_remove(int epoll, int fd)
-{
-        struct epoll_event unused = {0};
-
-        (void)epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &unused);
-}
-
 int snib__os_epoll_wait(int epoll, struct snib__ready ret[SNIB__READY_MAX], int limit_ms)
 {
         _unset_ struct epoll_event events[SNIB__READY_MAX];

@@ -35,7 +35,6 @@ void snib__os_timer_set(int fd, snib__ns due);
  * set already, and for one whose number was closed and used again. */
 int snib__os_epoll_new(void);
 int snib__os_epoll_set(int epoll, int fd, short events);
-void snib__os_epoll_remove(int epoll, int fd);
 /* Waits until something is ready, at most `limit_ms` (0: not at all, -1: without limit). Says how many are. */
 struct snib__ready {
         int fd;
