@@ -2,7 +2,7 @@
 
 /*
  * The registry of open directories, the opening of their databases, and what a fork does to them. Not a statement about
- * locks: rows.c has those.
+ * locks: sql.c and rows.c have those.
  *
  * Invariants: a process has at most one SQLite handle of a file, also after fork: a child closes what it inherited
  * before it opens its own. A handle never checkpoints and never removes the log when it is closed, so that closing one,
@@ -180,7 +180,7 @@ static int meta_set(struct snib__store *s, const char *key, const char *value)
 
 static void close_db(struct snib__store *s)
 {
-        snib__rows_finalize(s);
+        snib__sql_finalize(s);
         (void)sqlite3_close(s->db);
         s->db = NULL;
 }
@@ -392,7 +392,7 @@ static int prepare_once(struct snib__store *s, struct snib_error *err)
                 r = migrate(s, err);
         if (r == 0)
                 r = check_boot(s, err);
-        if (r == 0 && (rc = snib__rows_prepare(s)) != SQLITE_OK)
+        if (r == 0 && (rc = snib__sql_prepare(s)) != SQLITE_OK)
                 r = snib__store_failed(s, rc, "preparing statements", err);
         if (r < 0) {
                 close_db(s);

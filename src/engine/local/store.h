@@ -8,7 +8,7 @@
  * and the worker that waits where a caller may not. doc/design/local.md has the whole picture.
  *
  * Locks, in the order in which they may be taken: registry, store.lock, worker.lock. Whoever calls a snib__rows_*
- * function holds store.lock.
+ * or snib__sql_* function holds store.lock.
  */
 
 #include "base/list.h"
@@ -166,7 +166,10 @@ void snib__store_checkpoint(struct snib__store *s);
 bool snib__store_in_place(const struct snib__store *s);
 
 /* All answer an SQLite result code, SQLITE_OK for success. */
-int snib__rows_run(struct snib__store *s, enum snib__statement which);
+/* Runs a statement to its end; what is bound to it may go away then. */
+int snib__sql_run(struct snib__store *s, enum snib__statement which);
+int snib__sql_prepare(struct snib__store *s);
+void snib__sql_finalize(struct snib__store *s);
 /* Loads the record of op's name, of what is remembered what op needs, with room for what op may add to it, and stays in
  * the read transaction; end it with snib__rows_unload(). `data`: with the value of a register, which lives until then.
  * Not `whole`: a long queue in part, where that is likely to be enough; what was decided counts only if
@@ -192,9 +195,6 @@ int snib__rows_name_of(struct snib__store *s, const char *uuid, struct snib__nam
 /* The next name under which there is something: SQLITE_ROW, or DONE. Call snib__rows_list_end() after the last. */
 int snib__rows_list(struct snib__store *s, struct snib__name *ret_name);
 void snib__rows_list_end(struct snib__store *s);
-/* Prepares the statements. */
-int snib__rows_prepare(struct snib__store *s);
-void snib__rows_finalize(struct snib__store *s);
 /* Frees the memory of the record. */
 void snib__rows_done(struct snib__store *s);
 

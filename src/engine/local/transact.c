@@ -311,7 +311,7 @@ static void address_mails(struct snib__item *item)
 static void roll_back(struct snib__store *s)
 {
         if (!sqlite3_get_autocommit(s->db))
-                (void)snib__rows_run(s, SNIB__SQL_ROLLBACK);
+                (void)snib__sql_run(s, SNIB__SQL_ROLLBACK);
 }
 
 void snib__item_fail(struct snib__item *item, int code)
@@ -456,12 +456,12 @@ static int run_decision(struct snib__item *item, struct snib__clock now)
 {
         struct snib__store *s = item->client->store;
         bool whole = item->work.patient && item->work.gate;
-        int rc = whole ? snib__rows_run(s, SNIB__SQL_BEGIN_WRITE) : SQLITE_OK;
+        int rc = whole ? snib__sql_run(s, SNIB__SQL_BEGIN_WRITE) : SQLITE_OK;
 
         if (rc == SQLITE_OK)
                 rc = decide(item, now, item->work.gate);
         if (rc == SQLITE_OK && whole)
-                rc = snib__rows_run(s, SNIB__SQL_COMMIT);
+                rc = snib__sql_run(s, SNIB__SQL_COMMIT);
         snib__rows_unload(s);
         return rc;
 }
@@ -546,11 +546,11 @@ static int bury_client(struct snib__item *item, const char *uuid)
         int rc;
 
         while ((rc = snib__rows_name_of(s, uuid, name, item->name, &name.length)) == SQLITE_ROW) {
-                rc = snib__rows_run(s, SNIB__SQL_BEGIN_WRITE);
+                rc = snib__sql_run(s, SNIB__SQL_BEGIN_WRITE);
                 if (rc == SQLITE_OK)
                         rc = bury_in(item, uuid, name);
                 if (rc == SQLITE_OK)
-                        rc = snib__rows_run(s, SNIB__SQL_COMMIT);
+                        rc = snib__sql_run(s, SNIB__SQL_COMMIT);
                 snib__rows_unload(s);
                 if (rc != SQLITE_OK)
                         roll_back(s);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SNIB_LOCAL_ROWS_H
+#define SNIB_LOCAL_ROWS_H
+
+/*
+ * What the files that turn records into rows and back have among themselves: sql.c, room.c, seats.c, queue.c, memory.c,
+ * clients.c and, above them, rows.c. For everybody else there is store.h. All of it with store.lock held; an int that
+ * is answered is an SQLite result code.
+ */
+
+#include "engine/local/store.h"
+
+/* Nobody sits, waits or exists. In the column where the kind of the first seat stands otherwise. */
+#define SNIB__KIND_NONE SNIB_KIND_ANY
+
+#define SNIB__SEQ_MAX ((int64_t)1 << 53)
+
+/* In every row of somebody there are so many columns before the numbers. */
+#define SNIB__COLUMN_NUMBERS 6
+
+/* In the column `flags` of an object. */
+enum snib__flag {
+        SNIB__FLAG_CONFIRMED = 1, /* the first seat is */
+        SNIB__FLAG_SEATS = 2,     /* there are more */
+        SNIB__FLAG_WAITERS = 4,
+        SNIB__FLAG_OBSERVERS = 8, /* among them */
+        SNIB__FLAG_LEFT = 16      /* times how many have left the queue since it was empty: the last one's seq less that
+                                     wait */
+};
+
+/* `must` is what should be true of the rows. */
+static inline int snib__rows_damaged(struct snib__store *s, const char *must)
+{
+        s->damage = must;
+        return SQLITE_CORRUPT;
+}
+
+/* FNV-1a */
+static inline uint32_t snib__rows_hash(const char *text)
+{
+        uint32_t h = 2166136261U;
+
+        for (; *text; text++)
+                h = (h ^ (unsigned char)*text) * 16777619U;
+        return h;
+}
+
+/* How many seats are in the object's row: the first of a lock. */
+static inline size_t snib__rows_in_object(const struct snib__record *r)
+{
+        return r->held && (r->family == SNIB__FAMILY_LOCK || r->family == SNIB__FAMILY_RW);
+}
+
+/* Of a semaphore, and confirmed: only a memory of who took. */
+static inline bool snib__rows_is_memory(const struct snib__holder *h)
+{
+        return h->kind == SNIB_KIND_SEMAPHORE && h->claimed;
+}
+
+/* sql.c. What is bound is not copied: it lives until the statement was run. */
+void snib__sql_bind_text(sqlite3_stmt *q, int i, const char *text);
+void snib__sql_bind_name(sqlite3_stmt *q, int i, struct snib__name name);
+/* Cut to its field, of which the rest is zero. */
+void snib__sql_read_text(sqlite3_stmt *q, int i, char *ret, size_t size);
+/* For a statement of which one row is wanted and has been read, or that failed. */
+int snib__sql_end(sqlite3_stmt *q, int rc);
+
+/* room.c: room for so many in the record */
+int snib__rows_reserve(struct snib__record *r, size_t holders, size_t waiters, size_t dones);
+/* for one more of each, and in what is kept of its rows */
+int snib__rows_reserve_row(struct snib__store *s, struct snib__rows *rows);
+/* and for what `op`, and the hand-overs after it, may add, and for whom that tells. */
+int snib__rows_reserve_more(struct snib__store *s, const struct snib__op *op);
+
+/* seats.c. The columns before the numbers; false: the id is none. */
+bool snib__rows_read_seat(sqlite3_stmt *q, struct snib__seat *ret);
+void snib__rows_bind_seat(sqlite3_stmt *q, const struct snib__seat *seat);
+/* Seats one who was in a row; false: nobody can sit so. */
+bool snib__rows_put_seat(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS]);
+/* Whether there are seats for table seat. */
+bool snib__rows_more_seats(const struct snib__record *r);
+int snib__rows_load_seats(struct snib__store *s, struct snib__name name);
+int snib__rows_save_seats(struct snib__store *s, struct snib__name name);
+/* At most so many of them, as one of its questions has them. */
+int snib__rows_load_waiters(struct snib__store *s, struct snib__name name, enum snib__statement which, size_t most);
+int snib__rows_save_waiters(struct snib__store *s, struct snib__name name);
+
+/* queue.c */
+int snib__rows_load_queue(struct snib__store *s, const struct snib__op *op, bool whole);
+/* The flags that are about who waits. The last goes only where all were loaded. */
+int64_t snib__rows_queue_flags(const struct snib__store *s);
+
+/* memory.c: of the request at hand, if it is one that is remembered. */
+int snib__rows_load_memory(struct snib__store *s, const struct snib__op *op);
+/* What is to be remembered of it. */
+struct snib__memory snib__rows_memory_of(const struct snib__record *r, const struct snib__id *id);
+bool snib__rows_memory_changed(const struct snib__store *s, const struct snib__memory *m);
+int snib__rows_save_memory(struct snib__store *s, const struct snib__op *op, const struct snib__memory *m);
+/* What a semaphore that ended remembers of who took goes with it. */
+int snib__rows_forget_takings(struct snib__store *s, struct snib__name name);
+
+#endif
