@@ -19,9 +19,11 @@
 #include "runtime/os.h"
 #include <snib/snib.h>
 
-/* An idle client with holds is watched by the keeper from this long after the last call on, so that a loss told by the
- * engine is delivered soon. A busy caller does not pay for it: see keeper.c. */
+/* An idle client with holds is watched by the keeper from this long after the last call on, after many calls up to the
+ * second figure, so that a loss told by the engine is delivered soon. A busy caller does not pay for it: see
+ * keeper.c. */
 #define SNIB__IDLE_AFTER (50 * SNIB__MS)
+#define SNIB__IDLE_AFTER_MAX (400 * SNIB__MS)
 /* A request is kept for others to leave with it at most for so long after their threads were woken: on a busy machine
  * they may be long in coming. */
 #define SNIB__GATHER SNIB__MS
@@ -195,7 +197,8 @@ struct snib__keeper {
         struct snib__baton_member member;
         snib__ns sleeps_until; /* while sleeping */
         uint64_t activity_seen;
-        int wake_fd; /* ends its sleep, as the alarm does */
+        snib__ns patience; /* so long after calls were seen it looks for others */
+        int wake_fd;       /* ends its sleep, as the alarm does */
         struct snib__alarm timer;
 };
 

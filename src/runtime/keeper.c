@@ -9,11 +9,11 @@
  * baton. It drives in two cases, and only while nobody else does:
  *
  * - something is under way that nobody waits for (a renewal, an asynchronous call, a release in the background);
- * - there are holds, or the engine has something to tidy up, and no call was made for SNIB__IDLE_AFTER: it listens.
+ * - there are holds, or the engine has something to tidy up, and no call was made for a while: it listens.
  *
  * The second case is why a busy lone caller is not disturbed. Each of its calls bumps `activity`; the keeper looks
- * twenty times a second, sees that it moved, and sleeps again, without ever holding the socket or having to be woken by
- * the caller. Only when its sleep would end too late is it woken.
+ * twenty times a second, more and more seldom the longer it lasts, sees that it moved, and sleeps again, without ever
+ * holding the socket or having to be woken by the caller. Only when its sleep would end too late is it woken.
  */
 
 #include "base/assert.h"
@@ -48,7 +48,7 @@ static snib__ns look_at(struct snib_client *c)
                 return c->now;
         if (!listens(c))
                 return snib__core_deadline(&c->core);
-        return snib__min(snib__core_deadline(&c->core), c->now + SNIB__IDLE_AFTER);
+        return snib__min(snib__core_deadline(&c->core), c->now + c->keeper.patience);
 }
 
 static void drive(struct snib_client *c)
@@ -70,8 +70,12 @@ static void sleep_until_due(struct snib_client *c)
         struct pollfd fds[2] = {{.fd = k->wake_fd, .events = POLLIN}, {.fd = k->timer.fd, .events = POLLIN}};
 
         k->sleeps_until = snib__core_deadline(&c->core);
-        if (k->activity_seen != c->activity)
-                k->sleeps_until = snib__min(k->sleeps_until, c->now + SNIB__IDLE_AFTER);
+        if (k->activity_seen == c->activity) {
+                k->patience = SNIB__IDLE_AFTER;
+        } else {
+                k->sleeps_until = snib__min(k->sleeps_until, c->now + k->patience);
+                k->patience = snib__min(2 * k->patience, SNIB__IDLE_AFTER_MAX);
+        }
         k->activity_seen = c->activity;
         snib__alarm_set(&k->timer, k->sleeps_until);
         k->sleeping = true;
@@ -122,6 +126,7 @@ int snib__keeper_start(struct snib_client *c, struct snib_error *err)
         if (k->started || c->threads == SNIB_THREADS_NONE)
                 return 0;
         k->timer.due = SNIB__NEVER;
+        k->patience = SNIB__IDLE_AFTER;
         r = snib__os_thread_start(&k->thread, run, c, "snib-keeper");
         if (r < 0)
                 return snib__error_errno(err, SNIB_ESYSTEM, -r, "pthread_create");
