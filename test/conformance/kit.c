@@ -6,6 +6,7 @@
  */
 
 #include "kit.h"
+#include "lib/loop.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,24 +143,19 @@ void wait_end(struct waiter *w)
         (void)pthread_join(w->thread, NULL);
 }
 
-/* ---- until something is there */
+/* ---- what is told, and until it is */
+
+void on_loss(void *arg, snib_grant *grant, int reason)
+{
+        struct loss *loss = arg;
+
+        atomic_store(&loss->reason, reason);
+        atomic_fetch_add(&loss->count, 1);
+}
 
 void loop_until(snib_client *c, int mode, atomic_int *flag, int want)
 {
-        int64_t until = wait_now_ms() + 20000 * wait_slow();
-
-        if (mode != SNIB_THREADS_NONE) {
-                assert_true(eventually(atomic_load(flag) >= want, 20000));
-                return;
-        }
-        while (atomic_load(flag) < want && wait_now_ms() < until) {
-                struct pollfd p = {.fd = snib_fd(c), .events = (short)snib_events(c)};
-                int64_t ms = snib_timeout_ms(c);
-
-                (void)poll(&p, 1, ms < 0 || ms > 1000 ? 1000 : (int)ms);
-                assert_int_equal(snib_process(c), 0);
-        }
-        assert_true(atomic_load(flag) >= want);
+        assert_true(loop_reaches(c, mode, flag, want, 20000));
 }
 
 void threads_run(int count, void *(*run)(void *arg), void *arg)

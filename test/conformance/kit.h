@@ -9,7 +9,6 @@
 
 #include "lib/redis_server.h"
 #include "lib/wait.h"
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <snib/snib.h>
@@ -81,6 +80,13 @@ struct waiter {
 };
 void wait_begin(struct waiter *w);
 void wait_end(struct waiter *w);
+
+/* What the loss callbacks of some grants were told. */
+struct loss {
+        atomic_int count;
+        atomic_int reason; /* the last one's */
+};
+void on_loss(void *arg, snib_grant *grant, int reason);
 
 /* Until *flag is at least `want`; drives a client without threads, as an event loop does. */
 void loop_until(snib_client *c, int mode, atomic_int *flag, int want);

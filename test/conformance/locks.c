@@ -398,19 +398,6 @@ static void F37_a_cancelled_wait_leaves_nothing(void **state)
 
 /* ---- loss */
 
-struct loss {
-        atomic_int count;
-        int reason;
-};
-
-static void on_loss(void *arg, snib_grant *grant, int reason)
-{
-        struct loss *loss = arg;
-
-        loss->reason = reason;
-        atomic_fetch_add(&loss->count, 1);
-}
-
 static void a_forced_release_is_told_and_the_token_rises(void **state)
 {
         /* Where the engine tells nobody, the next renewal shows it: a third of the lease. */

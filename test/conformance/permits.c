@@ -115,19 +115,6 @@ static void F100_a_raised_limit_wakes_who_waits(void **state)
         snib_close(d);
 }
 
-struct loss {
-        atomic_int count;
-        int reason;
-};
-
-static void on_loss(void *arg, snib_grant *grant, int reason)
-{
-        struct loss *loss = arg;
-
-        loss->reason = reason;
-        atomic_fetch_add(&loss->count, 1);
-}
-
 static void permits_have_ids_that_anybody_can_use(void **state)
 {
         snib_client *c = open_as("takes"), *d = open_as("gives back");

@@ -190,24 +190,17 @@ static void F96_a_waiting_writer_is_not_overtaken(void **state)
         sides_done(&s);
 }
 
-static atomic_int losses;
-
-static void on_loss(void *arg, snib_grant *grant, int reason)
-{
-        atomic_fetch_add(&losses, 1);
-}
-
 static void a_side_is_forced_and_every_holder_of_it_told(void **state)
 {
         struct sides s = sides_of("forced sides", 1500 * wait_slow());
+        struct loss loss = {0};
         snib_grant *a = acquire(snib_rwlock_read(s.ra), 0), *b = acquire(snib_rwlock_read(s.rb), 0);
 
-        atomic_store(&losses, 0);
-        assert_int_equal(snib_grant_on_loss(a, on_loss, NULL, NULL), 0);
-        assert_int_equal(snib_grant_on_loss(b, on_loss, NULL, NULL), 0);
+        assert_int_equal(snib_grant_on_loss(a, on_loss, &loss, NULL), 0);
+        assert_int_equal(snib_grant_on_loss(b, on_loss, &loss, NULL), 0);
         assert_int_equal(snib_lock_force_release(snib_rwlock_write(s.ra), NULL), 0);
         assert_int_equal(snib_lock_force_release(snib_rwlock_read(s.ra), NULL), 1);
-        assert_true(eventually(atomic_load(&losses) == 2, 20000));
+        assert_true(eventually(atomic_load(&loss.count) == 2, 20000));
         assert_int_equal(snib_grant_release(a, NULL), SNIB_ELOST);
         assert_int_equal(snib_grant_release(b, NULL), SNIB_ELOST);
         a = acquire(snib_rwlock_write(s.ra), 5000);

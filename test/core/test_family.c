@@ -342,35 +342,46 @@ static void a_turn_goes_to_whom_it_names(void **state)
         rig_init(&r, false);
         wait_for(&r, &h[0], &call[0], "u:1", SNIB_KIND_FAIR, 0);
         wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_FAIR, 0);
-        snib__core_granted(&r.core, stock, &h[1].id, 0, 0, r.now);
+        snib__core_granted(&r.core, stock, &h[1].id, 0, &(struct snib__reply){.token = 0}, r.now);
         asks(&r, "acquire#2; ", "u:2");
         snib__core_watching(&r.core, stock, &h[0].id, r.now, r.now);
         asks(&r, "acquire#2; ", "u:1");
-        snib__core_granted(&r.core, stock, &nobody, 0, 0, r.now);
+        snib__core_granted(&r.core, stock, &nobody, 0, &(struct snib__reply){.token = 0}, r.now);
         expect(&r, "");
 }
 
 /* ---- direct grants ---- */
 
+/* The engine says that the hold is the third in a row that it was handed on to. */
+static void told(struct rig *r, const struct snib__hold *h, uint32_t attempt, int64_t token)
+{
+        snib__core_granted(&r->core, stock, &h->id, attempt, &(struct snib__reply){.token = token, .streak = 3},
+                           r->now);
+}
+
 static void a_grant_after_the_latest_question_needs_no_other(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call;
+        struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
         snib__ns asked;
 
         rig_init(&r, false);
         asked = r.now;
         wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
         pass(&r, 20 * SNIB__MS);
-        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        told(&r, &h, 1, 7);
         expect(&r, "answer 1; unwatch; ");
         assert_int_equal(h.token, 7);
         assert_int_equal(atomic_load(&h.valid_until), asked + snib__lease_trusted(30 * SNIB__S));
-        snib__core_granted(&r.core, stock, &h.id, 1, 8, r.now); /* told twice */
+        told(&r, &h, 1, 8); /* told twice */
         assert_int_equal(h.token, 7);
         pass(&r, 10 * SNIB__S); /* renewed as from the question */
         expect(&r, "renew#2; ");
+        reply(&r, SNIB__RENEWED, 7);
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "release#3; ");
+        assert_int_equal(r.op.streak, 3);
 }
 
 static void F15_a_grant_before_the_latest_question_is_asked_about(void **state)
@@ -381,12 +392,12 @@ static void F15_a_grant_before_the_latest_question_is_asked_about(void **state)
 
         rig_init(&r, false);
         wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
-        snib__core_granted(&r.core, stock, &h.id, 2, 7, r.now); /* what is yet to be asked */
+        told(&r, &h, 2, 7); /* what is yet to be asked */
         asks(&r, "acquire#2; ", "u:1");
         reply(&r, SNIB__BUSY, 0);
-        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        told(&r, &h, 1, 7);
         asks(&r, "acquire#3; ", "u:1");
-        snib__core_granted(&r.core, stock, &h.id, 2, 7, r.now); /* while one is under way: another follows it */
+        told(&r, &h, 2, 7); /* while one is under way: another follows it */
         expect(&r, "");
         reply(&r, SNIB__BUSY, 0);
         asks(&r, "acquire#4; ", "u:1");
@@ -403,7 +414,7 @@ static void a_grant_overtakes_the_refusal_before_it(void **state)
 
         rig_init(&r, false);
         begin(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
-        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        told(&r, &h, 1, 7);
         expect(&r, "acquire#1; answer 1; ");
         reply(&r, SNIB__BUSY, 0);
         expect(&r, "");
@@ -425,11 +436,12 @@ static void F8_a_grant_long_after_the_question_is_asked_about(void **state)
         reply(&r, SNIB__BUSY, 0);
         expect(&r, "acquire#1; watch; ");
         pass(&r, 130 * SNIB__MS); /* more than an eighth of the lease */
-        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        told(&r, &h, 1, 7);
         expect(&r, "acquire#2; ");
         reply(&r, SNIB__GRANTED, 7);
         expect(&r, "answer 1; unwatch; ");
         assert_int_equal(atomic_load(&h.valid_until), r.now + snib__lease_trusted(SNIB__S));
+        assert_int_equal(h.streak, 3);
 }
 
 static void F17_a_grant_for_one_that_gave_up_is_given_back(void **state)
@@ -442,7 +454,7 @@ static void F17_a_grant_for_one_that_gave_up_is_given_back(void **state)
         r.core.config.queues = SNIB__KIND_BIT(SNIB_KIND_LOCK);
         wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
         snib__core_cancel(&r.core, &call, SNIB_ECANCELLED, r.now);
-        snib__core_granted(&r.core, stock, &h.id, 1, 7, r.now);
+        told(&r, &h, 1, 7);
         expect(&r, "answer -18; unwatch; release#2; ");
         reply(&r, SNIB__RELEASED, 0);
         expect(&r, "free; ");

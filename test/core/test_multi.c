@@ -325,7 +325,7 @@ static void explore(size_t members, bool red, bool once)
         settle();
         walk();
         free(seen);
-        print_message("%zu states: %zu held, %zu refused, %zu failed\n", states, grants, refusals, errors);
+        print_message("# %zu states: %zu held, %zu refused, %zu failed\n", states, grants, refusals, errors);
         assert_true(grants > 0 && refusals > 0 && errors > 0);
 }
 

@@ -47,6 +47,26 @@ snib_lock *fault_lock(snib_client *client, const char *name, const char *owner, 
         return fault_lock_with(client, name, &o);
 }
 
+struct fault_pair fault_pair(const char *name, int64_t lease_ms)
+{
+        struct fault_pair p = {.server = fault_server(NULL)};
+
+        p.a = fault_open(redis_server_url(p.server), 0);
+        p.b = fault_open(redis_server_url(p.server), 0);
+        p.lock = fault_lock(p.a, name, "a", lease_ms);
+        p.other = fault_lock(p.b, name, "b", lease_ms);
+        return p;
+}
+
+void fault_pair_done(struct fault_pair *p)
+{
+        snib_lock_free(p->other);
+        snib_lock_free(p->lock);
+        snib_close(p->b);
+        snib_close(p->a);
+        redis_server_free(p->server);
+}
+
 snib_grant *fault_acquire(snib_lock *lock, int64_t wait_ms)
 {
         struct snib_error err = SNIB_ERROR_INIT;
@@ -209,4 +229,18 @@ long long fault_subscribers(struct redis_server *s, const char *name)
 
         freeReplyObject(r);
         return n;
+}
+
+long fault_memory_kb(const char *what)
+{
+        FILE *f = fopen("/proc/self/status", "re");
+        char line[256];
+        long kb = 0;
+
+        assert_non_null(f);
+        while (fgets(line, sizeof(line), f))
+                if (!strncmp(line, what, strlen(what)))
+                        kb = strtol(line + strlen(what), NULL, 10);
+        fclose(f);
+        return kb;
 }

@@ -31,6 +31,15 @@ snib_client *fault_open(const char *url, int64_t timeout_ms);
 snib_lock *fault_lock(snib_client *client, const char *name, const char *owner, int64_t lease_ms);
 snib_lock *fault_lock_with(snib_client *client, const char *name, const struct snib_lock_options *options);
 
+/* A server, and two clients on it that want the same lock, each as an owner of its own. */
+struct fault_pair {
+        struct redis_server *server;
+        snib_client *a, *b;
+        snib_lock *lock, *other;
+};
+struct fault_pair fault_pair(const char *name, int64_t lease_ms);
+void fault_pair_done(struct fault_pair *p);
+
 /* Acquires within wait_ms (times wait_slow()); what is asserted is that it succeeds, and that the grant is valid. */
 snib_grant *fault_acquire(snib_lock *lock, int64_t wait_ms);
 
@@ -92,5 +101,8 @@ long long fault_kill(struct redis_server *s, const char *type);
 
 /* Subscribers of the lock's channel. */
 long long fault_subscribers(struct redis_server *s, const char *name);
+
+/* A line of this process's /proc/self/status in kB, by its name with the colon. */
+long fault_memory_kb(const char *what);
 
 #endif

@@ -32,20 +32,6 @@ static void say(struct peer_connection *c, int argc, char **argv, void *arg)
                 peer_close(c);
 }
 
-static long peak_kb(void)
-{
-        FILE *f = fopen("/proc/self/status", "re");
-        char line[256];
-        long kb = 0;
-
-        assert_non_null(f);
-        while (fgets(line, sizeof(line), f))
-                if (!strncmp(line, "VmHWM:", 6))
-                        kb = strtol(line + 6, NULL, 10);
-        fclose(f);
-        return kb;
-}
-
 static void must_end_badly(const char *what, int r, int64_t start)
 {
         if (r >= 0)
@@ -105,7 +91,7 @@ static void both(const char *name, struct script script)
 
 static void F135_replies_that_declare_too_much(void **state)
 {
-        long before = peak_kb();
+        long before = fault_memory_kb("VmHWM:");
 
         both("2^31 elements", (struct script){.bytes = "*2147483648\r\n"});
         both("2^31-1 elements", (struct script){.bytes = "*2147483647\r\n"});
@@ -113,8 +99,8 @@ static void F135_replies_that_declare_too_much(void **state)
         both("2^63 bytes", (struct script){.bytes = "$9223372036854775807\r\nx"});
         both("negative", (struct script){.bytes = "*-7\r\n"});
         both("many elements", (struct script){.bytes = "*60000\r\n", .repeat = 2});
-        if (wait_slow() == 1 && peak_kb() - before > 32768)
-                fail_msg("%ld kB became %ld kB", before, peak_kb());
+        if (wait_slow() == 1 && fault_memory_kb("VmHWM:") - before > 32768)
+                fail_msg("%ld kB became %ld kB", before, fault_memory_kb("VmHWM:"));
 }
 
 static void F136_replies_nested_deeply(void **state)

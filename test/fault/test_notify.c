@@ -104,81 +104,50 @@ static void flood(struct redis_server *s, int count, const char *payload)
 static void F139_forged_messages_are_hints(void **state)
 {
         static const char *const payloads[] = {"0", "1", "2", "-1", "", "x", "9223372036854775808", "granted"};
-        struct redis_server *s = fault_server(NULL);
-        snib_client *a = fault_open(redis_server_url(s), 0);
-        snib_client *b = fault_open(redis_server_url(s), 0);
-        snib_lock *lock = fault_lock(a, "stock", "a", 100000);
-        snib_lock *other = fault_lock(b, "stock", "b", 100000);
-        snib_grant *grant = fault_acquire(lock, 0);
+        struct fault_pair pair = fault_pair("stock", 100000);
+        snib_grant *grant = fault_acquire(pair.lock, 0);
         struct fault_waiter w;
 
-        fault_wait(&w, other, SNIB_FOREVER);
-        assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
+        fault_wait(&w, pair.other, SNIB_FOREVER);
+        assert_true(eventually(fault_subscribers(pair.server, "stock") == 1, 5000));
         for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++)
-                flood(s, 10, payloads[i]);
-        fault_do(s, "CONFIG RESETSTAT");
-        flood(s, 1, "0");
-        assert_true(eventually(scripts(s) >= 1, 2000)); /* it looked */
-        assert_false(atomic_load(&w.done));             /* and saw that it was not true */
+                flood(pair.server, 10, payloads[i]);
+        fault_do(pair.server, "CONFIG RESETSTAT");
+        flood(pair.server, 1, "0");
+        assert_true(eventually(scripts(pair.server) >= 1, 2000)); /* it looked */
+        assert_false(atomic_load(&w.done));                       /* and saw that it was not true */
         assert_true(snib_grant_valid(grant));
         assert_result(snib_grant_release(grant, NULL), 1);
         assert_result(fault_join(&w), 1);
         assert_result(snib_grant_release(w.grant, NULL), 1);
-        snib_lock_free(other);
-        snib_lock_free(lock);
-        snib_close(b);
-        snib_close(a);
-        redis_server_free(s);
-}
-
-/* Resident memory of this process in kB. */
-static long resident_kb(void)
-{
-        FILE *f = fopen("/proc/self/status", "re");
-        char line[256];
-        long kb = 0;
-
-        assert_non_null(f);
-        while (fgets(line, sizeof(line), f))
-                if (!strncmp(line, "VmRSS:", 6))
-                        kb = strtol(line + 6, NULL, 10);
-        fclose(f);
-        return kb;
+        fault_pair_done(&pair);
 }
 
 static void F140_a_flood_costs_neither_memory_nor_the_lock(void **state)
 {
-        struct redis_server *s = fault_server(NULL);
-        snib_client *a = fault_open(redis_server_url(s), 0);
-        snib_client *b = fault_open(redis_server_url(s), 0);
-        snib_lock *lock = fault_lock(a, "stock", "a", 100000);
-        snib_lock *other = fault_lock(b, "stock", "b", 100000);
-        snib_grant *grant = fault_acquire(lock, 0);
+        struct fault_pair pair = fault_pair("stock", 100000);
+        snib_grant *grant = fault_acquire(pair.lock, 0);
         struct fault_waiter w;
         int64_t start;
 
-        fault_wait(&w, other, SNIB_FOREVER);
-        assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
-        flood(s, 5000, "0");
-        long before = resident_kb();
-        fault_do(s, "CONFIG RESETSTAT");
+        fault_wait(&w, pair.other, SNIB_FOREVER);
+        assert_true(eventually(fault_subscribers(pair.server, "stock") == 1, 5000));
+        flood(pair.server, 5000, "0");
+        long before = fault_memory_kb("VmRSS:");
+        fault_do(pair.server, "CONFIG RESETSTAT");
         for (int i = 0; i < 10; i++)
-                flood(s, 5000, "0");
+                flood(pair.server, 5000, "0");
         /* Many messages that wait together are one question: not 50,000. */
-        assert_true(scripts(s) < 25000);
-        if (wait_slow() == 1 && resident_kb() - before > 8192) /* a sanitizer keeps what is freed */
-                fail_msg("%ld kB grew to %ld kB", before, resident_kb());
+        assert_true(scripts(pair.server) < 25000);
+        if (wait_slow() == 1 && fault_memory_kb("VmRSS:") - before > 8192) /* a sanitizer keeps what is freed */
+                fail_msg("%ld kB grew to %ld kB", before, fault_memory_kb("VmRSS:"));
         assert_false(atomic_load(&w.done));
         start = wait_now_ms();
         assert_result(snib_grant_release(grant, NULL), 1);
         assert_result(fault_join(&w), 1);
         assert_true(w.got_ms - start < 1500 * wait_slow());
         assert_result(snib_grant_release(w.grant, NULL), 1);
-        snib_lock_free(other);
-        snib_lock_free(lock);
-        snib_close(b);
-        snib_close(a);
-        redis_server_free(s);
+        fault_pair_done(&pair);
 }
 
 int main(void)

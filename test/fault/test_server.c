@@ -49,30 +49,22 @@ static void F38_kill9_without_persistence_fenced_tokens_rise(void **state)
 
 static void F38_kill9_tells_waiters_and_lets_them_in(void **state)
 {
-        struct redis_server *s = fault_server(NULL);
-        snib_client *a = fault_open(redis_server_url(s), 0);
-        snib_client *b = fault_open(redis_server_url(s), 0);
-        snib_lock *lock = fault_lock(a, "stock", "a", 20000);
-        snib_lock *other = fault_lock(b, "stock", "b", 20000);
-        snib_grant *grant = fault_acquire(lock, 0);
+        struct fault_pair pair = fault_pair("stock", 20000);
+        snib_grant *grant = fault_acquire(pair.lock, 0);
         struct fault_loss loss;
         struct fault_waiter w;
 
         fault_watch(grant, &loss);
-        fault_wait(&w, other, SNIB_FOREVER);
-        assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
-        redis_server_restart(s);
+        fault_wait(&w, pair.other, SNIB_FOREVER);
+        assert_true(eventually(fault_subscribers(pair.server, "stock") == 1, 5000));
+        redis_server_restart(pair.server);
         (void)fault_lost(grant, &loss, 5000);
         assert_result(fault_join(&w), 1);
         assert_true(snib_grant_token(w.grant) > snib_grant_token(grant));
         assert_result(snib_grant_release(grant, NULL), SNIB_ELOST);
         assert_true(snib_grant_valid(w.grant));
         assert_result(snib_grant_release(w.grant, NULL), 1);
-        snib_lock_free(other);
-        snib_lock_free(lock);
-        snib_close(b);
-        snib_close(a);
-        redis_server_free(s);
+        fault_pair_done(&pair);
 }
 
 static const char *const logged[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
@@ -303,31 +295,23 @@ static void F54_a_killed_command_connection_keeps_its_holds(void **state)
 
 static void F29_a_killed_subscription_is_made_again(void **state)
 {
-        struct redis_server *s = fault_server(NULL);
-        snib_client *a = fault_open(redis_server_url(s), 0);
-        snib_client *b = fault_open(redis_server_url(s), 0);
-        snib_lock *lock = fault_lock(a, "stock", "a", 20000);
-        snib_lock *other = fault_lock(b, "stock", "b", 20000);
+        struct fault_pair pair = fault_pair("stock", 20000);
 
         for (int i = 0; i < 5; i++) {
-                snib_grant *grant = fault_acquire(lock, 0);
+                snib_grant *grant = fault_acquire(pair.lock, 0);
                 struct fault_waiter w;
 
-                fault_wait(&w, other, SNIB_FOREVER);
-                assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
-                assert_true(fault_kill(s, "pubsub") == 1);
-                assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
+                fault_wait(&w, pair.other, SNIB_FOREVER);
+                assert_true(eventually(fault_subscribers(pair.server, "stock") == 1, 5000));
+                assert_true(fault_kill(pair.server, "pubsub") == 1);
+                assert_true(eventually(fault_subscribers(pair.server, "stock") == 1, 5000));
                 int64_t start = wait_now_ms();
                 assert_result(snib_grant_release(grant, NULL), 1);
                 assert_result(fault_join(&w), 1);
                 assert_true(w.got_ms - start < 300 * wait_slow()); /* by the message; the safety net is a second wide */
                 assert_result(snib_grant_release(w.grant, NULL), 1);
         }
-        snib_lock_free(other);
-        snib_lock_free(lock);
-        snib_close(b);
-        snib_close(a);
-        redis_server_free(s);
+        fault_pair_done(&pair);
 }
 
 static void F29_a_release_while_nobody_listened_is_found(void **state)

@@ -842,42 +842,27 @@ static const char *expect_same(const struct world *p, const struct step *t, cons
         return NULL;
 }
 
-/* What is decided from the head of the queue is what is decided from all of it. */
-static const char *expect_head(const struct world *before, const struct world *w, const struct step *s, size_t count)
+/* What is decided from a part of the queue, its head or its end, is what is decided from all of it. */
+static const char *expect_part(const struct world *before, const struct world *w, const struct step *s, size_t from,
+                               size_t count)
 {
         struct world p = {.now = w->now};
         struct step t = *s;
         const char *wrong;
-        size_t last;
+        size_t last, cut;
 
-        decide_from_part(before, &p, &t, 0, count);
-        if (!stands(before, &p, count - 1, &last))
+        decide_from_part(before, &p, &t, from, count);
+        if (!stands(before, &p, from + count - 1, &last))
                 return NULL; /* more had to be looked at */
+        if (from > 0 && (t.change.holders || t.change.record || last != count - 1))
+                return NULL; /* its end is enough only where nobody but a newcomer is concerned */
         wrong = expect_same(&p, &t, w, s);
         MUST(!wrong, wrong);
-        MUST(memcmp(p.queue, w->queue, (last + 1) * sizeof(p.queue[0])) == 0 &&
-                 memcmp(&p.queue[last + 1], &w->queue[last + 1 + p.record.unseen],
-                        (p.record.queued - last - 1) * sizeof(p.queue[0])) == 0,
-             "the head of the queue leads to another queue");
-        return NULL;
-}
-
-/* The same of its end. */
-static const char *expect_end(const struct world *before, const struct world *w, const struct step *s, size_t count)
-{
-        struct world p = {.now = w->now};
-        struct step t = *s;
-        const char *wrong;
-        size_t last;
-
-        decide_from_part(before, &p, &t, before->record.queued - count, count);
-        if (t.change.holders || t.change.record || !stands(before, &p, before->record.queued - 1, &last) ||
-            last != count - 1)
-                return NULL;
-        wrong = expect_same(&p, &t, w, s);
-        MUST(!wrong, wrong);
-        MUST(memcmp(p.queue, &w->queue[p.record.unseen], p.record.queued * sizeof(p.queue[0])) == 0,
-             "the end of the queue leads to another queue");
+        cut = from > 0 ? 0 : last + 1; /* where those belong who were left out */
+        MUST(memcmp(p.queue, w->queue, cut * sizeof(p.queue[0])) == 0 &&
+                 memcmp(&p.queue[cut], &w->queue[cut + p.record.unseen],
+                        (p.record.queued - cut) * sizeof(p.queue[0])) == 0,
+             "a part of the queue leads to another queue");
         return NULL;
 }
 
@@ -899,9 +884,9 @@ static const char *expect_parts(const struct world *before, const struct world *
                 return NULL;
         for (size_t count = 1; count < all && !wrong; count++) {
                 if (may_be_unseen(before, w, count, all - count))
-                        wrong = expect_head(before, w, s, count);
+                        wrong = expect_part(before, w, s, 0, count);
                 if (!wrong && before->record.family == SNIB__FAMILY_LOCK && may_be_unseen(before, w, 0, all - count))
-                        wrong = expect_end(before, w, s, count);
+                        wrong = expect_part(before, w, s, all - count, count);
         }
         return wrong;
 }

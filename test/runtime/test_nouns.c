@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "conformance/nouns.h"
+#include "lib/loop.h"
 #include "lib/wait.h"
 #include "runtime/runtime.h"
 #include <pthread.h>
@@ -43,16 +44,7 @@ static snib_client *open_mode(const char *url, int mode)
 
 static void until_set(snib_client *c, int mode, atomic_int *flag, int want)
 {
-        int64_t until = wait_now_ms() + 20000 * wait_slow();
-
-        while (mode == SNIB_THREADS_NONE && atomic_load(flag) < want && wait_now_ms() < until) {
-                struct pollfd p = {.fd = snib_fd(c), .events = (short)snib_events(c)};
-                int64_t ms = snib_timeout_ms(c);
-
-                (void)poll(&p, 1, ms < 0 || ms > 1000 ? 1000 : (int)ms);
-                assert_int_equal(snib_process(c), 0);
-        }
-        assert_true(eventually(atomic_load(flag) >= want, 20000));
+        assert_true(loop_reaches(c, mode, flag, want, 20000));
 }
 
 /* A client of each mode, another that shuts what it wants, and one to look on. */

@@ -7,6 +7,7 @@
  */
 
 #include "base/alloc.h"
+#include "lib/loop.h"
 #include "lib/wait.h"
 #include <errno.h>
 #include <poll.h>
@@ -86,27 +87,9 @@ static void release(snib_grant *g)
         assert_int_equal(r, 1);
 }
 
-/* Drives a client without threads until the flag is set, as an event loop does. */
-static void loop_until(snib_client *c, atomic_int *flag, int want)
-{
-        int64_t until = wait_now_ms() + 10000;
-
-        while (atomic_load(flag) < want && wait_now_ms() < until) {
-                struct pollfd p = {.fd = snib_fd(c), .events = (short)snib_events(c)};
-                int64_t ms = snib_timeout_ms(c);
-
-                (void)poll(&p, 1, ms < 0 || ms > 1000 ? 1000 : (int)ms);
-                assert_int_equal(snib_process(c), 0);
-        }
-        assert_true(atomic_load(flag) >= want);
-}
-
 static void until_set(snib_client *c, int mode, atomic_int *flag, int want)
 {
-        if (mode == SNIB_THREADS_NONE)
-                loop_until(c, flag, want);
-        else
-                assert_true(eventually(atomic_load(flag) >= want, 10000));
+        assert_true(loop_reaches(c, mode, flag, want, 10000));
 }
 
 /* ---- what bad input gets */
