@@ -38,6 +38,7 @@ PLANTS = [
     ('a library that prints', 'check-style', 'src/api/x.c', GOOD.replace('return a', 'return printf("")'), 'the library never prints'),
     ('a header without guard', 'check-style', 'src/base/x.h', OPENING, 'needs #ifndef'),
     ('a path of one machine', 'check-style', 'doc/x.md', 'see /home/' + 'me/x\n', '/home/me'),
+    ('a script that compares texts', 'check-style', 'src/engine/redis/x.lua', "return ARGV[1] > '0'\n", 'compare numbers'),
     ('something left for later', 'check-style', 'src/base/x.c', GOOD + '/* TO' + 'DO */\n', 'finish it'),
 ]
 
