@@ -112,6 +112,7 @@ static void exchange(struct snib__core *c, struct snib__hold *a, struct snib__ho
         SWAP(bool, a, b, woken);
         SWAP(bool, a, b, silent);
         SWAP(uint8_t, a, b, failures);
+        SWAP(uint8_t, a, b, streak);
         SWAP(int16_t, a, b, fault);
         exchange_watches(c, a, b);
         /* Requests are counted by record: an answer to an earlier one of either is never taken for that of a later. */

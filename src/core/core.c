@@ -478,13 +478,16 @@ static struct snib__hold *waiter(struct snib__core *c, struct snib__name name, c
 }
 
 void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, uint32_t attempt,
-                        int64_t token, snib__ns now)
+                        const struct snib__reply *r, snib__ns now)
 {
         struct snib__hold *h;
 
         snib__core_tick(c, now);
         h = waiter(c, name, id);
-        if (h && !snib__wait_granted(c, h, attempt, token, now))
+        if (!h)
+                return;
+        h->streak = r->streak; /* also if it has to ask whether it holds: others wait for the end of the streak */
+        if (!snib__wait_granted(c, h, attempt, r, now))
                 snib__wait_poke(c, h, false, now);
 }
 
@@ -666,6 +669,7 @@ static void fill_op(struct snib__core *c, struct snib__hold *h, struct snib__op 
         op->n = h->n;
         op->settled = !h->stray;
         op->number = h->attempt;
+        op->streak = h->streak;
         op->name = h->name;
         op->id = h->id;
         op->who = c->config.who;

@@ -141,6 +141,7 @@ struct snib__hold {
         enum snib__verb verb : 8; /* of the latest request */
         uint8_t loss;             /* enum snib_loss */
         uint8_t passed;        /* how often it went from one to another since: `token` is as much above the engine's */
+        uint8_t streak;        /* of the grant that was told last */
         bool outstanding : 1;  /* the latest request has no answer yet */
         bool submit : 1;       /* it is still to be pulled as an effect */
         bool lost_pending : 1; /* LOST is still to be pulled */
@@ -286,9 +287,10 @@ void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, 
 /* `id` empty: every waiter of the name; else the one whose own watch took effect. Changes are noticed since `since`. */
 void snib__core_watching(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns since,
                          snib__ns now);
-/* With a token: the engine made this id holder after it had executed its request number `attempt`. */
+/* With a token: the engine made this id holder after it had executed its request number `attempt`; `r`: `token` and
+ * `streak`. */
 void snib__core_granted(struct snib__core *c, struct snib__name name, const struct snib__id *id, uint32_t attempt,
-                        int64_t token, snib__ns now);
+                        const struct snib__reply *r, snib__ns now);
 /* Nobody holds it, and this one is to let others try first. */
 void snib__core_next_in_line(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);

@@ -71,7 +71,8 @@ struct snib__timer *snib__timer_first(const struct snib__core *c);
 void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
 /* The engine says that it holds. False: that has to be asked about. */
-bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, int64_t token, snib__ns now);
+bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, const struct snib__reply *r,
+                        snib__ns now);
 /* One more call waits for it. */
 void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call, snib__ns now);
 void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);

@@ -401,17 +401,16 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
 
 /* It holds since after its latest question was executed: a deadline that counts from when that was sent is safe, and
  * what is still to be answered is the refusal before. Whoever asked long ago would be given what is about to end. */
-bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, int64_t token, snib__ns now)
+bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, const struct snib__reply *r,
+                        snib__ns now)
 {
-        const struct snib__reply granted = {.status = SNIB__GRANTED, .token = token};
-
-        if (token <= 0 || (attempt != h->attempt && !SNIB__BUG(direct_grant_of_another_question)) ||
+        if (r->token <= 0 || (attempt != h->attempt && !SNIB__BUG(direct_grant_of_another_question)) ||
             snib__hold_momentary(h) || h->submit)
                 return false;
         if (now - h->sent_at > trusted(h) / 8 && !SNIB__BUG(direct_grant_too_late))
                 return false;
         snib__hold_forget(c, h);
-        snib__held_begin(c, h, &granted, now);
+        snib__held_begin(c, h, r, now);
         return true;
 }
 

@@ -89,6 +89,7 @@ struct snib__op {
         struct snib__id under; /* ACQUIRE of READ: the write hold of the same owner, which lets it in; empty: none */
         bool settled;          /* ACQUIRE: every earlier request with this id has been answered */
         uint32_t number;       /* ACQUIRE: which of the requests with this id it is, from 1; 0: not said */
+        uint8_t streak;        /* RELEASE: the `streak` of its grant */
         bool if_exists;        /* ADD: else do nothing */
         int64_t ttl_ms;        /* SET of a SEMAPHORE: it vanishes after; 0 never */
         int64_t expected;      /* WRITE, DELETE: version, 0: no value, -1: any */
@@ -127,6 +128,7 @@ struct snib__reply {
         int engine_code;
         const char *error_text; /* with FAILED: one line or NULL; lives until the next call of the engine's process() */
         int64_t token;          /* of the hold: the first of its tokens */
+        uint8_t streak;         /* GRANTED: how many in a row it was handed on to at a release, this one included */
         int64_t left_ms;        /* of the present hold's lease; -1 unknown or none */
         bool held;
         struct snib__seat holder;

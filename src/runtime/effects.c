@@ -198,7 +198,7 @@ static void note(struct snib_client *c, const struct snib__note *n, snib__ns now
                 snib__core_watching(&c->core, n->name, &n->id, n->since, now);
                 break;
         case SNIB__NOTE_GRANTED:
-                snib__core_granted(&c->core, n->name, &n->id, n->tag.attempt, n->reply.token, now);
+                snib__core_granted(&c->core, n->name, &n->id, n->tag.attempt, &n->reply, now);
                 break;
         case SNIB__NOTE_NEXT:
                 snib__core_next_in_line(&c->core, n->name, &n->id, now);

@@ -107,6 +107,7 @@ static void a_hold_passes_to_the_next(void **state)
         struct stand s;
 
         crowd(&s, true, 3);
+        s.h[0].streak = 5;
         give_back(&s, 0);
         /* Thread 2 stands in the place of thread 1; thread 0 is done with. */
         expect(&s.r, "answer 1; answer 1; free; ");
@@ -121,6 +122,7 @@ static void a_hold_passes_to_the_next(void **state)
         give_back(&s, 1);
         expect(&s.r, "answer 1; answer 1; free; ");
         assert_int_equal(s.h[2].token, 102);
+        assert_int_equal(s.h[2].streak, 5);
         id_is(&s.h[3], "u:1");
 }
 
@@ -187,7 +189,7 @@ static void no_more_than_a_block_of_tokens(void **state)
         asked_with(&s.r, "u:0");
         reply(&s.r, SNIB__RELEASED, 0);
         expect(&s.r, "answer 1; free; ");
-        snib__core_granted(&s.r.core, stock, &s.h[SNIB__TOKEN_BLOCK].id, 0, 0, s.r.now);
+        snib__core_granted(&s.r.core, stock, &s.h[SNIB__TOKEN_BLOCK].id, 0, &(struct snib__reply){.token = 0}, s.r.now);
         expect(&s.r, "acquire#2; ");
         asked_with(&s.r, "u:1");
         reply(&s.r, SNIB__GRANTED, 116);

@@ -19,6 +19,11 @@ int kit_stop(void **state);
 int kit_open(void **state);
 int kit_close(void **state);
 
+/* Runs a table of tests. Without a server to start it runs none, and the output says why. */
+#define kit_run(tests, start, stop) kit_run_group(#tests, (tests), sizeof(tests) / sizeof((tests)[0]), (start), (stop))
+int kit_run_group(const char *name, const struct CMUnitTest *tests, size_t count, CMFixtureFunction start,
+                  CMFixtureFunction stop);
+
 /* One command, words divided by spaces; its answer is no error. */
 __attribute__((format(printf, 1, 2))) void kit_do(const char *format, ...);
 /* A number that it answers, also as text; INT64_MIN: it answers something else. */

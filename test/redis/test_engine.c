@@ -6,8 +6,6 @@
  */
 
 #include "engine/redis/script.h"
-#include "pump.h"
-#include "redis_server.h"
 #include <inttypes.h>
 #include <setjmp.h>
 #include <snib/error.h>
@@ -18,30 +16,17 @@
 
 #include <cmocka.h>
 
-static struct redis_server *server;
+#include "kit.h"
+
 static struct pump *a, *b;
-
-static int start(void **state)
-{
-        (void)state;
-        server = redis_server_start(&(struct redis_server_options){.tcp = true});
-        return 0;
-}
-
-static int stop(void **state)
-{
-        (void)state;
-        redis_server_free(server);
-        return 0;
-}
 
 static int open_both(void **state)
 {
         (void)state;
-        assert_int_not_equal(redis_server_int(server, "DBSIZE"), INT64_MIN);
-        freeReplyObject(redis_server_do(server, "FLUSHALL"));
-        a = pump_connect(redis_server_url(server), 1);
-        b = pump_connect(redis_server_unix_url(server), 2);
+        assert_int_not_equal(redis_server_int(kit_server, "DBSIZE"), INT64_MIN);
+        freeReplyObject(redis_server_do(kit_server, "FLUSHALL"));
+        a = pump_connect(redis_server_url(kit_server), 1);
+        b = pump_connect(redis_server_unix_url(kit_server), 2);
         return 0;
 }
 
@@ -55,7 +40,7 @@ static int close_both(void **state)
 
 static void assert_text(const char *expected, const char *format, const char *key)
 {
-        redisReply *r = redis_server_do(server, format, key);
+        redisReply *r = redis_server_do(kit_server, format, key);
 
         assert_non_null(r);
         assert_int_equal(r->type, REDIS_REPLY_STRING);
@@ -66,8 +51,8 @@ static void assert_text(const char *expected, const char *format, const char *ke
 /* The hash holds one field, this id, with the value 1, and a TTL in (least, most]. */
 static void assert_hold(const char *name, const char *id, long long least, long long most)
 {
-        redisReply *r = redis_server_do(server, "HGETALL %s", name);
-        long long left = redis_server_int(server, "PTTL %s", name);
+        redisReply *r = redis_server_do(kit_server, "HGETALL %s", name);
+        long long left = redis_server_int(kit_server, "PTTL %s", name);
 
         assert_non_null(r);
         assert_int_equal(r->elements, 2);
@@ -99,11 +84,11 @@ static void F79_a_late_reentry_begins_no_hold(void **state)
                 op.kind = other.kind = fenced ? SNIB_KIND_FENCED : SNIB_KIND_LOCK;
                 op.token = pump_do(a, &op).token;
                 assert_int_equal(pump_do(a, &op).status, SNIB__GRANTED);
-                freeReplyObject(redis_server_do(server, "DEL x"));
+                freeReplyObject(redis_server_do(kit_server, "DEL x"));
                 struct snib__reply r = pump_do(a, &op);
                 assert_int_equal(r.status, SNIB__GONE);
                 assert_false(r.held);
-                assert_int_equal(redis_server_int(server, "EXISTS x"), 0);
+                assert_int_equal(redis_server_int(kit_server, "EXISTS x"), 0);
                 assert_int_equal(pump_do(b, &other).status, SNIB__GRANTED);
                 r = pump_do(a, &op);
                 assert_int_equal(r.status, SNIB__GONE);
@@ -167,7 +152,7 @@ static void release_deletes_and_publishes(void **state)
         op.verb = SNIB__RELEASE;
         r = pump_do(a, &op);
         assert_int_equal(r.status, SNIB__RELEASED);
-        assert_int_equal(redis_server_int(server, "EXISTS x"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS x"), 0);
         struct pump_note n = pump_wait(b, SNIB__NOTE_CHANGED);
         assert_string_equal(n.name, "x");
         assert_false(n.note.all);
@@ -204,11 +189,11 @@ static void renew_starts_the_lease_again(void **state)
         r = pump_do(a, &op);
         assert_int_equal(r.status, SNIB__RENEWED);
         assert_hold("x", id.text, 29000, 30000);
-        freeReplyObject(redis_server_do(server, "DEL x"));
+        freeReplyObject(redis_server_do(kit_server, "DEL x"));
         r = pump_do(a, &op);
         assert_int_equal(r.status, SNIB__GONE);
         assert_false(r.held);
-        assert_int_equal(redis_server_int(server, "EXISTS x"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS x"), 0);
 }
 
 static void fenced_counter_is_redissons_and_rises(void **state)
@@ -224,7 +209,7 @@ static void fenced_counter_is_redissons_and_rises(void **state)
         assert_int_equal(r.status, SNIB__GRANTED);
         snprintf(text, sizeof(text), "%" PRId64, first + SNIB__TOKEN_BLOCK - 1);
         assert_text(text, "GET %s", "redisson_lock_token:{f}");
-        assert_int_equal(redis_server_int(server, "PTTL redisson_lock_token:{f}"), -1);
+        assert_int_equal(redis_server_int(kit_server, "PTTL redisson_lock_token:{f}"), -1);
         op.token = first;
         r = pump_do(a, &op); /* a confirmation keeps it */
         assert_int_equal(r.token, first);
@@ -244,11 +229,11 @@ static void a_lost_counter_brings_no_token_back(void **state)
         (void)state;
         op.kind = SNIB_KIND_FENCED;
         int64_t first = pump_do(a, &op).token;
-        freeReplyObject(redis_server_do(server, "DEL redisson_lock_token:{f}"));
+        freeReplyObject(redis_server_do(kit_server, "DEL redisson_lock_token:{f}"));
         op.token = first;
         assert_int_equal(pump_do(a, &op).token, first); /* under a live hold it is put back */
-        assert_int_equal(redis_server_int(server, "GET redisson_lock_token:{f}"), first + SNIB__TOKEN_BLOCK - 1);
-        freeReplyObject(redis_server_do(server, "FLUSHALL"));
+        assert_int_equal(redis_server_int(kit_server, "GET redisson_lock_token:{f}"), first + SNIB__TOKEN_BLOCK - 1);
+        freeReplyObject(redis_server_do(kit_server, "FLUSHALL"));
         op.id = pump_id(a);
         op.token = 0;
         assert_true(pump_do(a, &op).token > first);
@@ -260,19 +245,19 @@ static void F58_tokens_above_2_to_53_stay_exact(void **state)
 
         (void)state;
         op.kind = SNIB_KIND_FENCED;
-        freeReplyObject(redis_server_do(server, "SET redisson_lock_token:{f} 9007199254740993"));
+        freeReplyObject(redis_server_do(kit_server, "SET redisson_lock_token:{f} 9007199254740993"));
         assert_int_equal(pump_do(a, &op).token, INT64_C(9007199254740994));
         op.verb = SNIB__RELEASE;
         (void)pump_do(a, &op);
         op = pump_op(a, SNIB__ACQUIRE, "f", pump_id(a), 5000);
         op.kind = SNIB_KIND_FENCED;
         assert_int_equal(pump_do(a, &op).token, INT64_C(9007199254740994) + SNIB__TOKEN_BLOCK);
-        freeReplyObject(redis_server_do(server, "DEL f"));
-        freeReplyObject(redis_server_do(server, "SET redisson_lock_token:{f} 9223372036854775807"));
+        freeReplyObject(redis_server_do(kit_server, "DEL f"));
+        freeReplyObject(redis_server_do(kit_server, "SET redisson_lock_token:{f} 9223372036854775807"));
         struct snib__reply r = pump_do(a, &op);
         assert_int_equal(r.status, SNIB__FAILED);
         assert_int_equal(r.error, SNIB_EREFUSED);
-        assert_int_equal(redis_server_int(server, "EXISTS f"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS f"), 0);
 }
 
 static void force_ends_whoevers_hold(void **state)
@@ -290,7 +275,7 @@ static void force_ends_whoevers_hold(void **state)
         assert_true(r.held);
         assert_string_equal(r.holder.id.text, id.text);
         assert_string_equal(r.holder.who.host, "host1");
-        assert_int_equal(redis_server_int(server, "EXISTS x"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS x"), 0);
         (void)pump_wait(b, SNIB__NOTE_CHANGED);
         r = pump_do(b, &op);
         assert_int_equal(r.status, SNIB__INFO);
@@ -335,8 +320,8 @@ static void a_java_holder_is_shown_as_redisson(void **state)
         struct snib__op op = pump_op(a, SNIB__QUERY, "j", (struct snib__id){{0}}, 0);
 
         (void)state;
-        freeReplyObject(redis_server_do(server, "HSET j %s 3", owner));
-        freeReplyObject(redis_server_do(server, "PEXPIRE j 30000"));
+        freeReplyObject(redis_server_do(kit_server, "HSET j %s 3", owner));
+        freeReplyObject(redis_server_do(kit_server, "PEXPIRE j 30000"));
         struct snib__reply r = pump_do(a, &op);
         assert_true(r.held);
         assert_string_equal(r.holder.id.text, owner);
@@ -344,7 +329,7 @@ static void a_java_holder_is_shown_as_redisson(void **state)
         assert_string_equal(r.holder.who.host, "");
         assert_int_equal(r.holder.who.pid, -1);
         assert_int_equal(r.holder.since_ms, -1);
-        freeReplyObject(redis_server_do(server, "PERSIST j"));
+        freeReplyObject(redis_server_do(kit_server, "PERSIST j"));
         op = pump_op(a, SNIB__ACQUIRE, "j", pump_id(a), 1000);
         r = pump_do(a, &op);
         assert_int_equal(r.status, SNIB__BUSY);
@@ -365,9 +350,9 @@ static void list_tells_locks_only(void **state)
                 op = pump_op(i % 2 ? a : b, SNIB__ACQUIRE, name, pump_id(i % 2 ? a : b), 30000);
                 assert_int_equal(pump_do(i % 2 ? a : b, &op).status, SNIB__GRANTED);
         }
-        freeReplyObject(redis_server_do(server, "HSET user:1 name Ann"));
-        freeReplyObject(redis_server_do(server, "HSET user:2 name Ann mail a@b"));
-        freeReplyObject(redis_server_do(server, "SET text 1"));
+        freeReplyObject(redis_server_do(kit_server, "HSET user:1 name Ann"));
+        freeReplyObject(redis_server_do(kit_server, "HSET user:2 name Ann mail a@b"));
+        freeReplyObject(redis_server_do(kit_server, "SET text 1"));
         a->engine->ops->list(a->engine, (struct snib__tag){.object = a, .cookie = 7, .attempt = 99999}, pump_now());
         assert_int_equal(pump_answer(a, 99999).status, SNIB__INFO);
         while (pump_try(a, SNIB__NOTE_LISTED, 0, &n)) {
@@ -414,23 +399,23 @@ static void channel_names_are_redissons(void **state)
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
         a->engine->ops->watch(a->engine, &(struct snib__topic){.name = {"x{y", 3}}, pump_now());
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
-        assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{plain} 0"), 1);
-        assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:x{y 0"), 1);
+        assert_int_equal(redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{plain} 0"), 1);
+        assert_int_equal(redis_server_int(kit_server, "PUBLISH redisson_lock__channel:x{y 0"), 1);
         assert_string_equal(pump_wait(a, SNIB__NOTE_CHANGED).name, "plain");
         assert_string_equal(pump_wait(a, SNIB__NOTE_CHANGED).name, "x{y");
         /* "plain" and "{plain}" are two locks with one channel. */
         a->engine->ops->watch(a->engine, &(struct snib__topic){.name = {"{plain}", 7}}, pump_now());
         assert_string_equal(pump_wait(a, SNIB__NOTE_WATCHING).name, "{plain}");
-        assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{plain} 1"), 1);
+        assert_int_equal(redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{plain} 1"), 1);
         assert_true(pump_wait(a, SNIB__NOTE_CHANGED).note.all);
         assert_true(pump_wait(a, SNIB__NOTE_CHANGED).note.all);
         a->engine->ops->unwatch(a->engine, &(struct snib__topic){.name = {"plain", 5}}, pump_now());
         op = pump_op(a, SNIB__QUERY, "plain", (struct snib__id){{0}}, 0);
         (void)pump_do(a, &op);
-        assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{plain} 0"),
+        assert_int_equal(redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{plain} 0"),
                          1); /* the other needs it */
         a->engine->ops->unwatch(a->engine, &(struct snib__topic){.name = {"{plain}", 7}}, pump_now());
-        while (redis_server_int(server, "PUBLISH redisson_lock__channel:{plain} 0")) { /* for a moment it stays */
+        while (redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{plain} 0")) { /* for a moment it stays */
                 (void)pump_do(a, &op);
                 pump_forget(a);
         }
@@ -447,17 +432,17 @@ static void watches_are_counted(void **state)
         a->engine->ops->watch(a->engine, &(struct snib__topic){.name = x}, pump_now());
         (void)pump_wait(a, SNIB__NOTE_WATCHING); /* it is in effect, whatever happened before may have been missed */
         a->engine->ops->unwatch(a->engine, &(struct snib__topic){.name = x}, pump_now());
-        assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 0"), 1);
+        assert_int_equal(redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{x} 0"), 1);
         (void)pump_wait(a, SNIB__NOTE_CHANGED);
         a->engine->ops->unwatch(a->engine, &(struct snib__topic){.name = x}, pump_now());
         a->engine->ops->watch(a->engine, &(struct snib__topic){.name = x},
                               pump_now()); /* while the UNSUBSCRIBE is under way */
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
         assert_false(pump_try(a, SNIB__NOTE_WATCHING, 0, &n));
-        assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 0"), 1);
+        assert_int_equal(redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{x} 0"), 1);
         (void)pump_wait(a, SNIB__NOTE_CHANGED);
-        (void)redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 7"); /* means nothing */
-        (void)redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 0");
+        (void)redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{x} 7"); /* means nothing */
+        (void)redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{x} 0");
         (void)pump_wait(a, SNIB__NOTE_CHANGED);
         assert_false(pump_try(a, SNIB__NOTE_CHANGED, 0, &n));
 }
@@ -470,9 +455,10 @@ static void F139_F140_a_flooded_channel_is_one_note(void **state)
         (void)state;
         a->engine->ops->watch(a->engine, &(struct snib__topic){.name = {"x", 1}}, pump_now());
         (void)pump_wait(a, SNIB__NOTE_WATCHING);
-        freeReplyObject(redis_server_do(
-            server, "EVAL %s 0", "for i = 1, 100000 do redis.call('PUBLISH', 'redisson_lock__channel:{x}', '0') end"));
-        (void)redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 1");
+        freeReplyObject(
+            redis_server_do(kit_server, "EVAL %s 0",
+                            "for i = 1, 100000 do redis.call('PUBLISH', 'redisson_lock__channel:{x}', '0') end"));
+        (void)redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{x} 1");
         for (bool all = false; !all; notes++) {
                 n = pump_wait(a, SNIB__NOTE_CHANGED);
                 all = n.note.all;
@@ -489,15 +475,15 @@ static void the_record_of_a_client_comes_and_goes(void **state)
 
         (void)state;
         snprintf(key, sizeof(key), "snib_client:{%s}", a->uuid);
-        assert_int_equal(redis_server_int(server, "EXISTS %s", key), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS %s", key), 0);
         (void)pump_do(a, &op);
         (void)pump_do(a, &op);
         assert_text("1001\nhost1\nlabel1", "GET %s", key);
-        assert_true(redis_server_int(server, "PTTL %s", key) > 50000);
+        assert_true(redis_server_int(kit_server, "PTTL %s", key) > 50000);
         pump_close(a);
-        while (redis_server_int(server, "EXISTS %s", key)) /* sent, and the server will read it */
-                assert_int_not_equal(redis_server_int(server, "EXISTS %s", key), INT64_MIN);
-        a = pump_connect(redis_server_url(server), 1);
+        while (redis_server_int(kit_server, "EXISTS %s", key)) /* sent, and the server will read it */
+                assert_int_not_equal(redis_server_int(kit_server, "EXISTS %s", key), INT64_MIN);
+        a = pump_connect(redis_server_url(kit_server), 1);
 }
 
 static void bad_urls_are_refused(void **state)
@@ -541,13 +527,13 @@ static void a_database_is_selected(void **state)
         struct snib__op op;
 
         (void)state;
-        snprintf(url, sizeof(url), "%s/5", redis_server_url(server));
+        snprintf(url, sizeof(url), "%s/5", redis_server_url(kit_server));
         p = pump_connect(url, 3);
         op = pump_op(p, SNIB__ACQUIRE, "in5", pump_id(p), 5000);
         assert_int_equal(pump_do(p, &op).status, SNIB__GRANTED);
-        assert_int_equal(redis_server_int(server, "EXISTS in5"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS in5"), 0);
         pump_close(p);
-        snprintf(url, sizeof(url), "%s?db=99", redis_server_unix_url(server));
+        snprintf(url, sizeof(url), "%s?db=99", redis_server_unix_url(kit_server));
         p = pump_open(url, 3);
         struct pump_note n = pump_wait(p, SNIB__NOTE_LINK_DOWN);
         assert_int_equal(n.note.reply.error, SNIB_EREFUSED);
@@ -643,11 +629,6 @@ int main(void)
             TEST(scripts_are_what_the_server_knows_them_by),
             TEST(many_requests_keep_their_order),
         };
-        const char *why = redis_server_unavailable();
 
-        if (why) {
-                printf("1..0 # SKIP %s\n", why);
-                return 0;
-        }
-        return cmocka_run_group_tests(tests, start, stop);
+        return kit_run(tests, kit_start, kit_stop);
 }

@@ -5,8 +5,6 @@
  * test has a server of its own. Named after the rows of the fault catalogue.
  */
 
-#include "pump.h"
-#include "redis_server.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,32 +20,7 @@
 
 #include <cmocka.h>
 
-static struct redis_server *server;
-
-static int start(void **state)
-{
-        (void)state;
-        server = redis_server_start(&(struct redis_server_options){.tcp = true});
-        return 0;
-}
-
-static int stop(void **state)
-{
-        (void)state;
-        redis_server_free(server);
-        return 0;
-}
-
-/* An administrator's command; the server must take it. */
-static void admin(const char *command)
-{
-        redisReply *r = redis_server_do(server, command);
-
-        assert_non_null(r);
-        if (r->type == REDIS_REPLY_ERROR)
-                fail_msg("%s: %s", command, r->str);
-        freeReplyObject(r);
-}
+#include "kit.h"
 
 static struct snib__reply with(struct pump *p, enum snib__verb verb, const char *name, struct snib__id id)
 {
@@ -73,42 +46,42 @@ static void watch_and_see(struct pump *p, const char *name)
 static void notified(struct pump *p)
 {
         pump_forget(p);
-        assert_int_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 0"), 1);
+        assert_int_equal(redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{x} 0"), 1);
         (void)pump_wait(p, SNIB__NOTE_CHANGED);
 }
 
 static void F48_release_works_on_a_full_server(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
         struct snib__id id = pump_id(p);
 
         (void)state;
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
-        admin("CONFIG SET maxmemory-policy noeviction");
-        admin("CONFIG SET maxmemory 1");
+        kit_do("CONFIG SET maxmemory-policy noeviction");
+        kit_do("CONFIG SET maxmemory 1");
         refused(with(p, SNIB__ACQUIRE, "y", pump_id(p)), SNIB_EREFUSED, "\"y\"");
-        assert_int_equal(redis_server_int(server, "EXISTS y"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS y"), 0);
         assert_int_equal(with(p, SNIB__RENEW, "x", id).status, SNIB__RENEWED);
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
         assert_int_equal(with(p, SNIB__RELEASE, "x", id).status, SNIB__RELEASED);
-        assert_int_equal(redis_server_int(server, "EXISTS x"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS x"), 0);
         struct snib__op op = pump_op(p, SNIB__ACQUIRE, "f", pump_id(p), 1000);
         op.kind = SNIB_KIND_FENCED;
         refused(pump_do(p, &op), SNIB_EREFUSED, "maxmemory");
-        assert_int_equal(redis_server_int(server, "DBSIZE"), 1); /* the client's own record, from before */
+        assert_int_equal(redis_server_int(kit_server, "DBSIZE"), 1); /* the client's own record, from before */
         pump_close(p);
 }
 
 static void F51_a_flushed_script_is_sent_again(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
         struct snib__id id = pump_id(p);
 
         (void)state;
         for (int i = 0; i < 4; i++) {
                 assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
                 if (i % 2)
-                        admin("SCRIPT FLUSH");
+                        kit_do("SCRIPT FLUSH");
                 assert_int_equal(with(p, SNIB__RENEW, "x", id).status, SNIB__RENEWED);
                 assert_int_equal(with(p, SNIB__RELEASE, "x", id).status, SNIB__RELEASED);
                 id = pump_id(p);
@@ -119,7 +92,7 @@ static void F51_a_flushed_script_is_sent_again(void **state)
 /* An acquire and its release are both under way when the scripts are gone: the release must not be executed first. */
 static void F51_a_flushed_script_turns_no_order_round(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
         struct snib__id id = pump_id(p);
         struct snib__op acquire, release;
         uint32_t first, second;
@@ -127,7 +100,7 @@ static void F51_a_flushed_script_turns_no_order_round(void **state)
         (void)state;
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
         assert_int_equal(with(p, SNIB__RELEASE, "x", id).status, SNIB__RELEASED);
-        admin("SCRIPT FLUSH");
+        kit_do("SCRIPT FLUSH");
         id = pump_id(p);
         acquire = pump_op(p, SNIB__ACQUIRE, "x", id, 30000);
         release = pump_op(p, SNIB__RELEASE, "x", id, 0);
@@ -137,20 +110,20 @@ static void F51_a_flushed_script_turns_no_order_round(void **state)
         assert_int_equal(r.status, SNIB__FAILED);
         assert_int_equal(r.error, SNIB_ENOTREADY);
         assert_int_equal(pump_answer(p, second).status, SNIB__GONE);
-        assert_int_equal(redis_server_int(server, "EXISTS x"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS x"), 0);
         pump_close(p);
 }
 
 static void F52_other_kinds_of_keys_are_left_alone(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
         static const char *const names[] = {"text", "list", "rw", "hash"};
 
         (void)state;
-        admin("SET text 1");
-        admin("RPUSH list 1");
-        admin("HSET rw mode read b2a3c0de-1111-4222-8333-444455556666:42 1");
-        admin("HSET hash a 1 b 2");
+        kit_do("SET text 1");
+        kit_do("RPUSH list 1");
+        kit_do("HSET rw mode read b2a3c0de-1111-4222-8333-444455556666:42 1");
+        kit_do("HSET hash a 1 b 2");
         for (size_t i = 0; i < 4; i++) {
                 struct snib__op op = pump_op(p, SNIB__ACQUIRE, names[i], pump_id(p), 1000);
                 refused(pump_do(p, &op), SNIB_EKIND, names[i]);
@@ -164,31 +137,31 @@ static void F52_other_kinds_of_keys_are_left_alone(void **state)
                         assert_int_equal(with(p, SNIB__RELEASE, names[i], op.id).status, SNIB__GONE);
         }
         refused(with(p, SNIB__ACQUIRE, "rw", pump_id(p)), SNIB_EKIND, "read-write lock");
-        assert_int_equal(redis_server_int(server, "GET text"), 1);
-        assert_int_equal(redis_server_int(server, "LLEN list"), 1);
-        assert_int_equal(redis_server_int(server, "HLEN rw"), 2);
-        assert_int_equal(redis_server_int(server, "HLEN hash"), 2);
-        assert_int_equal(redis_server_int(server, "PTTL hash"), -1);
-        admin("SET redisson_lock_token:{f} x");
+        assert_int_equal(redis_server_int(kit_server, "GET text"), 1);
+        assert_int_equal(redis_server_int(kit_server, "LLEN list"), 1);
+        assert_int_equal(redis_server_int(kit_server, "HLEN rw"), 2);
+        assert_int_equal(redis_server_int(kit_server, "HLEN hash"), 2);
+        assert_int_equal(redis_server_int(kit_server, "PTTL hash"), -1);
+        kit_do("SET redisson_lock_token:{f} x");
         struct snib__op op = pump_op(p, SNIB__ACQUIRE, "f", pump_id(p), 1000);
         op.kind = SNIB_KIND_FENCED;
         refused(pump_do(p, &op), SNIB_EREFUSED, "\"f\"");
-        assert_int_equal(redis_server_int(server, "EXISTS f"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS f"), 0);
         pump_close(p);
 }
 
 static void F54_killed_connections_come_back(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
         struct snib__id id = pump_id(p);
 
         (void)state;
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
         watch_and_see(p, "x");
-        admin("CLIENT KILL TYPE pubsub");
+        kit_do("CLIENT KILL TYPE pubsub");
         (void)pump_wait(p, SNIB__NOTE_WATCHING);
         notified(p);
-        admin("CLIENT KILL TYPE normal SKIPME yes");
+        kit_do("CLIENT KILL TYPE normal SKIPME yes");
         assert_int_equal(pump_wait(p, SNIB__NOTE_LINK_DOWN).note.reply.error, SNIB_EUNREACHABLE);
         (void)pump_wait(p, SNIB__NOTE_LINK_UP);
         assert_int_equal(with(p, SNIB__RENEW, "x", id).status, SNIB__RENEWED);
@@ -203,35 +176,35 @@ static void F55_password(void **state)
         FILE *file;
 
         (void)state;
-        admin("CONFIG SET requirepass one");
-        redis_server_auth(server, "one");
-        p = pump_open(redis_server_url(server), 1);
+        kit_do("CONFIG SET requirepass one");
+        redis_server_auth(kit_server, "one");
+        p = pump_open(redis_server_url(kit_server), 1);
         for (int i = 0; i < 2; i++) /* not once and then silence */
                 assert_int_equal(pump_wait(p, SNIB__NOTE_LINK_DOWN).note.reply.error, SNIB_EAUTH);
         refused(with(p, SNIB__ACQUIRE, "x", pump_id(p)), SNIB_EUNREACHABLE, "password");
         pump_close(p);
-        snprintf(url, sizeof(url), "redis://:wrongsecret@127.0.0.1:%d", redis_server_port(server));
+        snprintf(url, sizeof(url), "redis://:wrongsecret@127.0.0.1:%d", redis_server_port(kit_server));
         p = pump_open(url, 1);
         struct pump_note n = pump_wait(p, SNIB__NOTE_LINK_DOWN);
         assert_int_equal(n.note.reply.error, SNIB_EAUTH);
         assert_null(strstr(n.text, "wrongsecret"));
         pump_close(p);
-        snprintf(url, sizeof(url), "redis://default:one@127.0.0.1:%d", redis_server_port(server));
+        snprintf(url, sizeof(url), "redis://default:one@127.0.0.1:%d", redis_server_port(kit_server));
         p = pump_connect(url, 1);
         watch_and_see(p, "x");
         pump_close(p);
         /* Rotation: the file is read again at every dial. */
-        snprintf(path, sizeof(path), "%s/password", redis_server_dir(server));
+        snprintf(path, sizeof(path), "%s/password", redis_server_dir(kit_server));
         file = fopen(path, "w");
         assert_non_null(file);
         fputs("one\n", file);
         fclose(file);
-        snprintf(url, sizeof(url), "%s?password_file=%s", redis_server_url(server), path);
+        snprintf(url, sizeof(url), "%s?password_file=%s", redis_server_url(kit_server), path);
         p = pump_connect(url, 1);
         watch_and_see(p, "x");
-        admin("CONFIG SET requirepass two");
-        redis_server_auth(server, "two");
-        admin("CLIENT KILL TYPE normal SKIPME yes");
+        kit_do("CONFIG SET requirepass two");
+        redis_server_auth(kit_server, "two");
+        kit_do("CLIENT KILL TYPE normal SKIPME yes");
         assert_int_equal(pump_wait(p, SNIB__NOTE_LINK_DOWN).note.reply.error, SNIB_EUNREACHABLE);
         assert_int_equal(pump_wait(p, SNIB__NOTE_LINK_DOWN).note.reply.error, SNIB_EAUTH);
         file = fopen(path, "w");
@@ -240,7 +213,7 @@ static void F55_password(void **state)
         fclose(file);
         (void)pump_wait(p, SNIB__NOTE_LINK_UP);
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", pump_id(p)).status, SNIB__GRANTED);
-        admin("CLIENT KILL TYPE pubsub");
+        kit_do("CLIENT KILL TYPE pubsub");
         (void)pump_wait(p, SNIB__NOTE_WATCHING);
         pump_close(p);
 }
@@ -251,13 +224,13 @@ static void F55_F144_missing_rights_are_named(void **state)
         struct pump *p;
 
         (void)state;
-        admin("ACL SETUSER few on >secret ~lock* &* +ping +subscribe +unsubscribe");
-        snprintf(url, sizeof(url), "redis://few:secret@127.0.0.1:%d", redis_server_port(server));
+        kit_do("ACL SETUSER few on >secret ~lock* &* +ping +subscribe +unsubscribe");
+        snprintf(url, sizeof(url), "redis://few:secret@127.0.0.1:%d", redis_server_port(kit_server));
         p = pump_connect(url, 1);
         refused(with(p, SNIB__ACQUIRE, "lock1", pump_id(p)), SNIB_EPERM, "eval");
         /* What a user needs, and no more: the client's own record may be missing. */
-        admin("ACL SETUSER few +eval +evalsha +hlen +hset +hget +hkeys +hexists +hdel +del +pexpire +pttl +time "
-              "+publish +pubsub|numsub");
+        kit_do("ACL SETUSER few +eval +evalsha +hlen +hset +hget +hkeys +hexists +hdel +del +pexpire +pttl +time "
+               "+publish +pubsub|numsub");
         struct snib__id id = pump_id(p);
         assert_int_equal(with(p, SNIB__ACQUIRE, "lock1", id).status, SNIB__GRANTED);
         assert_int_equal(with(p, SNIB__QUERY, "lock1", id).status, SNIB__INFO);
@@ -269,34 +242,34 @@ static void F55_F144_missing_rights_are_named(void **state)
         for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
                 char command[64];
                 snprintf(command, sizeof(command), "ACL SETUSER few -%s", needed[i]);
-                admin(command);
+                kit_do("%s", command);
                 refused(with(p, SNIB__ACQUIRE, "lock1", pump_id(p)), SNIB_EPERM, "\"lock1\"");
-                assert_int_equal(redis_server_int(server, "EXISTS lock1"), 0);
+                assert_int_equal(redis_server_int(kit_server, "EXISTS lock1"), 0);
                 snprintf(command, sizeof(command), "ACL SETUSER few +%s", needed[i]);
-                admin(command);
+                kit_do("%s", command);
         }
         /* Without the channel the release works all the same; the waiters poll. */
-        admin("ACL SETUSER few resetchannels");
+        kit_do("ACL SETUSER few resetchannels");
         id = pump_id(p);
         assert_int_equal(with(p, SNIB__ACQUIRE, "lock1", id).status, SNIB__GRANTED);
         assert_int_equal(with(p, SNIB__RELEASE, "lock1", id).status, SNIB__RELEASED);
-        assert_int_equal(redis_server_int(server, "EXISTS lock1"), 0);
+        assert_int_equal(redis_server_int(kit_server, "EXISTS lock1"), 0);
         pump_close(p);
 }
 
 static void F38_killed_without_persistence(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
         struct snib__op op = pump_op(p, SNIB__ACQUIRE, "x", pump_id(p), 30000);
 
         (void)state;
         op.kind = SNIB_KIND_FENCED;
         int64_t token = pump_do(p, &op).token;
         assert_true(token > 0);
-        redis_server_kill(server);
+        redis_server_kill(kit_server);
         (void)pump_wait(p, SNIB__NOTE_LINK_DOWN);
         refused(pump_do(p, &op), SNIB_EUNREACHABLE, "");
-        redis_server_restart(server);
+        redis_server_restart(kit_server);
         (void)pump_wait(p, SNIB__NOTE_LINK_UP);
         struct snib__reply r = with(p, SNIB__RENEW, "x", op.id);
         assert_int_equal(r.status, SNIB__GONE);
@@ -334,9 +307,9 @@ static void F27_a_stopped_server_ends_commands_and_handshakes(void **state)
         snib__ns before;
 
         (void)state;
-        snprintf(url, sizeof(url), "%s?timeout=300ms", redis_server_url(server));
+        snprintf(url, sizeof(url), "%s?timeout=300ms", redis_server_url(kit_server));
         p = pump_connect(url, 1);
-        redis_server_pause(server);
+        redis_server_pause(kit_server);
         before = pump_now();
         refused(with(p, SNIB__ACQUIRE, "x", pump_id(p)), SNIB_EUNKNOWN, "in time");
         assert_true(pump_now() - before >= 299 * SNIB__MS && pump_now() - before < 3 * SNIB__S);
@@ -344,7 +317,7 @@ static void F27_a_stopped_server_ends_commands_and_handshakes(void **state)
         struct pump_note n = pump_wait(q, SNIB__NOTE_LINK_DOWN);
         assert_int_equal(n.note.reply.error, SNIB_EUNREACHABLE);
         assert_non_null(strstr(n.text, "said nothing"));
-        redis_server_resume(server);
+        redis_server_resume(kit_server);
         (void)pump_wait(q, SNIB__NOTE_LINK_UP);
         (void)pump_wait(p, SNIB__NOTE_LINK_UP);
         assert_int_equal(with(p, SNIB__QUERY, "x", (struct snib__id){{0}}).status, SNIB__INFO);
@@ -359,19 +332,19 @@ static void F19_a_silent_server_is_found_while_somebody_waits(void **state)
         snib__ns before;
 
         (void)state;
-        snprintf(url, sizeof(url), "%s?timeout=300ms", redis_server_url(server));
+        snprintf(url, sizeof(url), "%s?timeout=300ms", redis_server_url(kit_server));
         p = pump_connect(url, 1);
         watch_and_see(p, "x");
-        redis_server_pause(server);
+        redis_server_pause(kit_server);
         before = pump_now();
         assert_int_equal(pump_wait(p, SNIB__NOTE_LINK_DOWN).note.reply.error, SNIB_EUNREACHABLE);
         assert_true(pump_now() - before < 4 * SNIB__S);
-        redis_server_resume(server);
+        redis_server_resume(kit_server);
         (void)pump_wait(p, SNIB__NOTE_LINK_UP);
         /* The other connection was given up too, or had just not been: either way messages come. */
         struct pump_note n;
         do
-                assert_int_not_equal(redis_server_int(server, "PUBLISH redisson_lock__channel:{x} 0"), INT64_MIN);
+                assert_int_not_equal(redis_server_int(kit_server, "PUBLISH redisson_lock__channel:{x} 0"), INT64_MIN);
         while (!pump_try(p, SNIB__NOTE_CHANGED, 50, &n));
         pump_close(p);
 }
@@ -409,7 +382,7 @@ static void F25_names_are_looked_up(void **state)
         struct pump *p;
 
         (void)state;
-        snprintf(url, sizeof(url), "redis://localhost:%d", redis_server_port(server));
+        snprintf(url, sizeof(url), "redis://localhost:%d", redis_server_port(kit_server));
         p = pump_connect(url, 1);
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", pump_id(p)).status, SNIB__GRANTED);
         pump_close(p);
@@ -445,29 +418,29 @@ static void a_closed_port_and_a_missing_socket(void **state)
 
 static void F46_a_replica_refuses_writes(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
 
         (void)state;
-        admin("REPLICAOF 127.0.0.1 1");
+        kit_do("REPLICAOF 127.0.0.1 1");
         refused(with(p, SNIB__ACQUIRE, "x", pump_id(p)), SNIB_ENOTREADY, "replica");
-        admin("CONFIG SET replica-serve-stale-data no");
+        kit_do("CONFIG SET replica-serve-stale-data no");
         refused(with(p, SNIB__ACQUIRE, "x", pump_id(p)), SNIB_ENOTREADY, "MASTERDOWN");
-        admin("REPLICAOF NO ONE");
+        kit_do("REPLICAOF NO ONE");
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", pump_id(p)).status, SNIB__GRANTED);
         pump_close(p);
 }
 
 static void F47_a_busy_server_is_not_ready(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
-        redisContext *other = redisConnectUnix(redis_server_socket(server));
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
+        redisContext *other = redisConnectUnix(redis_server_socket(kit_server));
         struct snib__reply r;
         int done = 0;
 
         (void)state;
         assert_true(other && !other->err);
         assert_int_equal(with(p, SNIB__QUERY, "x", (struct snib__id){{0}}).status, SNIB__INFO);
-        admin("CONFIG SET busy-reply-threshold 20");
+        kit_do("CONFIG SET busy-reply-threshold 20");
         assert_int_equal(redisAppendCommand(other, "EVAL %s 0", "while true do end"), REDIS_OK);
         while (!done)
                 assert_int_equal(redisBufferWrite(other, &done), REDIS_OK);
@@ -475,7 +448,7 @@ static void F47_a_busy_server_is_not_ready(void **state)
                 r = with(p, SNIB__ACQUIRE, "x", pump_id(p));
         while (r.status == SNIB__GRANTED || r.status == SNIB__BUSY);
         refused(r, SNIB_ENOTREADY, "BUSY");
-        admin("SCRIPT KILL");
+        kit_do("SCRIPT KILL");
         redisFree(other);
         do /* until the script has seen it */
                 r = with(p, SNIB__QUERY, "x", (struct snib__id){{0}});
@@ -486,30 +459,30 @@ static void F47_a_busy_server_is_not_ready(void **state)
 
 static void F49_too_few_replicas(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
         struct snib__id id = pump_id(p);
 
         (void)state;
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
-        admin("CONFIG SET min-replicas-to-write 1");
+        kit_do("CONFIG SET min-replicas-to-write 1");
         refused(with(p, SNIB__ACQUIRE, "y", pump_id(p)), SNIB_ENOTREADY, "replicas");
         refused(with(p, SNIB__RELEASE, "x", id), SNIB_ENOTREADY, "replicas");
-        admin("CONFIG SET min-replicas-to-write 0");
+        kit_do("CONFIG SET min-replicas-to-write 0");
         assert_int_equal(with(p, SNIB__RELEASE, "x", id).status, SNIB__RELEASED);
         pump_close(p);
 }
 
 static void F54_too_many_clients(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1), *q;
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1), *q;
 
         (void)state;
-        (void)redis_server_int(server, "DBSIZE"); /* the administrator is connected */
-        admin("CONFIG SET maxclients 2");
-        q = pump_open(redis_server_url(server), 2);
+        (void)redis_server_int(kit_server, "DBSIZE"); /* the administrator is connected */
+        kit_do("CONFIG SET maxclients 2");
+        q = pump_open(redis_server_url(kit_server), 2);
         struct pump_note n = pump_wait(q, SNIB__NOTE_LINK_DOWN);
         assert_int_equal(n.note.reply.error, SNIB_ENOTREADY);
-        admin("CONFIG SET maxclients 100");
+        kit_do("CONFIG SET maxclients 100");
         (void)pump_wait(q, SNIB__NOTE_LINK_UP);
         pump_close(p);
         pump_close(q);
@@ -517,7 +490,7 @@ static void F54_too_many_clients(void **state)
 
 static void F107_a_forked_child_leaves_the_connection_alone(void **state)
 {
-        struct pump *p = pump_connect(redis_server_url(server), 1);
+        struct pump *p = pump_connect(redis_server_url(kit_server), 1);
         struct snib__id id = pump_id(p);
         int status;
 
@@ -543,7 +516,7 @@ static void closing_leaves_no_descriptor(void **state)
         (void)state;
         close(before);
         for (int i = 0; i < 20; i++) {
-                struct pump *p = pump_connect(redis_server_url(server), 1);
+                struct pump *p = pump_connect(redis_server_url(kit_server), 1);
                 watch_and_see(p, "x");
                 pump_close(p);
         }
@@ -552,7 +525,7 @@ static void closing_leaves_no_descriptor(void **state)
         assert_int_equal(after, before);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, kit_start, kit_stop)
 
 int main(void)
 {
@@ -578,11 +551,6 @@ int main(void)
             TEST(F107_a_forked_child_leaves_the_connection_alone),
             TEST(closing_leaves_no_descriptor),
         };
-        const char *why = redis_server_unavailable();
 
-        if (why) {
-                printf("1..0 # SKIP %s\n", why);
-                return 0;
-        }
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return kit_run(tests, NULL, NULL);
 }

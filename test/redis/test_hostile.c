@@ -562,15 +562,18 @@ static void grants_make_sense_or_are_dropped(void **state)
                                           ":7 5 1",
                                           ":7 5 1 1",
                                           ":7 5 1 1 ",
-                                          ":7 -5 1 1 name",
-                                          ":7 5 1 x name",
-                                          ":7 5 1 4294967296 name",
-                                          ":7 5  1 name",
-                                          " 5 1 1 name",
+                                          ":7 -5 1 1 0 name",
+                                          ":7 5 1 x 0 name",
+                                          ":7 5 1 4294967296 0 name",
+                                          ":7 5  1 0 name",
+                                          " 5 1 1 0 name",
                                           "7777777777 5",
-                                          ":7 9223372036854775808 1 1 name",
-                                          ":7 99 17 1 name",
-                                          ":7 5 16 1 name"};
+                                          ":7 9223372036854775808 1 1 0 name",
+                                          ":7 99 17 1 0 name",
+                                          ":7 5 16 1 0 name",
+                                          ":7 20 16 1 17 name",
+                                          ":7 20 16 1 name",
+                                          ":7 20 16 1 -1 name"};
         char own[64], text[256];
         struct snib__note n;
 
@@ -595,15 +598,16 @@ static void grants_make_sense_or_are_dropped(void **state)
         say_granted("b2a3c0de-1111-4222-8333-444455556666:7 5 3 name"); /* another client's */
         assert_false(next(&n));
         assert_true(subscriptions->open);
-        snprintf(text, sizeof(text), "%s:7 20 16 3 a name", p->uuid);
+        snprintf(text, sizeof(text), "%s:7 20 16 3 16 a name", p->uuid);
         say_granted(text);
         assert_true(next(&n));
         assert_int_equal(n.kind, SNIB__NOTE_GRANTED);
         assert_int_equal(n.reply.token, 5);
+        assert_int_equal(n.reply.streak, 16);
         assert_int_equal(n.tag.attempt, 3);
         assert_int_equal(n.name.length, 6);
         assert_memory_equal(n.name.bytes, "a name", 6);
-        snprintf(text, sizeof(text), "%s:7 0 0 3 name", p->uuid);
+        snprintf(text, sizeof(text), "%s:7 0 0 3 0 name", p->uuid);
         for (int i = 0; i < 5000; i++) /* a flood ends somewhere */
                 say_granted(text);
         for (int i = 0; i < 1023; i++) { /* one place is that of the note before */

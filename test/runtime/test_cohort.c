@@ -260,8 +260,10 @@ static void killed_at(const char *url)
 static void a_process_with_a_cohort_is_killed(void **state)
 {
         (void)state;
-        if (!wait_threads_after_fork())
+        if (!wait_threads_after_fork()) {
+                print_message("# this sanitizer allows no threads in a forked child\n");
                 skip();
+        }
         for (kind = SNIB_LOCK_REENTRANT; kind <= SNIB_LOCK_FENCED; kind++) {
                 killed_at(url_local);
                 if (url_redis)

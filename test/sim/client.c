@@ -202,7 +202,7 @@ static void granted(struct sim_client *c, const struct snib__note *n, snib__ns n
                 if (c->holds[i].used && c->holds[i].hold.state != SNIB__HELD &&
                     snib__id_equal(&c->holds[i].hold.id, &n->id))
                         h = &c->holds[i];
-        snib__core_granted(&c->core, n->name, &n->id, n->tag.attempt, n->reply.token, now);
+        snib__core_granted(&c->core, n->name, &n->id, n->tag.attempt, &n->reply, now);
         if (!h || h->hold.state != SNIB__HELD)
                 return;
         h->log->heard_at = now;
@@ -249,15 +249,21 @@ static void deliver(struct sim *w, struct sim_client *c, const struct snib__note
         }
 }
 
-static void exit_client(struct sim *w, struct sim_client *c)
+/* The process is not there any more. */
+static void end(struct sim *w, struct sim_client *c)
 {
-        sim_trace(w, c->index, "exit", 0, "%s", snib__list_empty(&c->core.holds) ? "all released" : "out of patience");
         c->ops->close(c->engine);
         c->engine = NULL;
         c->alive = c->closing = false;
         w->polls += c->core.polls;
         sim_app_stop(w, c);
         sim_not(w, &c->wake);
+}
+
+static void exit_client(struct sim *w, struct sim_client *c)
+{
+        sim_trace(w, c->index, "exit", 0, "%s", snib__list_empty(&c->core.holds) ? "all released" : "out of patience");
+        end(w, c);
         if (!w->quiet)
                 sim_at(w, &c->restart, w->now + sim_between(w, 0, 2 * SNIB__S));
 }
@@ -404,12 +410,7 @@ void sim_client_crash(struct sim *w, struct sim_client *c)
 {
         sim_trace(w, c->index, "crash", 0, " ");
         w->store->vanish(w, c);
-        c->ops->close(c->engine);
-        c->engine = NULL;
-        c->alive = c->closing = false;
-        w->polls += c->core.polls;
-        sim_app_stop(w, c);
-        sim_not(w, &c->wake);
+        end(w, c);
         sim_not(w, &c->resume);
         sim_at(w, &c->restart, w->now + sim_between(w, 0, 4 * SNIB__S));
 }

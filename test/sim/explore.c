@@ -231,7 +231,7 @@ static void hint(struct party *p)
         struct letter l = take(&p->hints);
 
         if (l.kind == GRANTED)
-                snib__core_granted(&p->core, name, &l.id, 0, 0, z.now);
+                snib__core_granted(&p->core, name, &l.id, 0, &(struct snib__reply){0}, z.now);
         else if (p->watches > 0 && (l.kind == CHANGED || l.kind == CHANGED_ALL))
                 snib__core_changed(&p->core, name, l.kind == CHANGED_ALL, z.now);
         else if (p->watches > 0)

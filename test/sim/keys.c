@@ -148,7 +148,7 @@ static void look_at_waiters(struct sim *w, struct fakeredis *redis, int name, st
         for (size_t i = 0; queue && i < queue->count && t->places < SIM_WAITERS; i++) {
                 const char *blank = memchr(queue->fields[i].name.at, ' ', queue->fields[i].name.length);
                 struct bytes id = {.at = queue->fields[i].name.at};
-                int64_t ends_ms = last_number(&queue->fields[i].name);
+                int64_t ends_ms = last_number(&queue->fields[i].name) * 1000 + SNIB__WAITER_LEASE_MS;
                 struct sim_log *log;
                 bool again = false;
 

@@ -43,8 +43,8 @@ static const struct {
      "tonumber(redis.call('GET', KEYS[2]) or redis.call('INCR', KEYS[2]))\nif last > 1 then\n"
      "redis.call('HSET', KEYS[1], ARGV[1], '1')\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
      "return {1, redis.call('GET', KEYS[2])}\nend"},
-    {SNIB__BUG_direct_grant_to_the_dead, SNIB__SCRIPT_RELEASE, "tonumber(ends) > now", "true"},
-    {SNIB__BUG_direct_grant_unheard, SNIB__SCRIPT_RELEASE, "listeners[6] > 0", "true"},
+    {SNIB__BUG_direct_grant_to_the_dead, SNIB__SCRIPT_RELEASE, "time[1] - asked < 5", "true"},
+    {SNIB__BUG_direct_grant_unheard, SNIB__SCRIPT_RELEASE, "listeners[2] > 0", "true"},
     {SNIB__BUG_direct_grant_token_old, SNIB__SCRIPT_RELEASE,
      "redis.pcall('INCRBY', counter, tokens), time[1] * 1000000 + time[2] + tokens - 1", "0, 0"},
     {SNIB__BUG_direct_grant_queue_not_left, SNIB__SCRIPT_RELEASE, "redis.pcall('LREM', queue, 1, entry) == 1", "true"},
@@ -52,8 +52,8 @@ static const struct {
      "true"},
     {SNIB__BUG_direct_grant_holder_stays_queued, SNIB__SCRIPT_ACQUIRE_FENCED,
      "redis.pcall('LREM', queue, 1, entry) == 1", "true"},
-    {SNIB__BUG_direct_grant_wakes_nobody, SNIB__SCRIPT_RELEASE, "local time = type(entry) == 'string'",
-     "channel = type(entry) ~= 'string' and channel or nil\nlocal time = type(entry) == 'string'"},
+    {SNIB__BUG_direct_grant_wakes_nobody, SNIB__SCRIPT_RELEASE, "if type(entry) == 'string' then",
+     "channel = type(entry) ~= 'string' and channel or nil\nif type(entry) == 'string' then"},
     {SNIB__BUG_direct_grant_last_first, SNIB__SCRIPT_ACQUIRE, "redis.pcall('RPUSH', queue, entry)",
      "redis.pcall('LPUSH', queue, entry)"},
     {SNIB__BUG_direct_grant_last_first, SNIB__SCRIPT_ACQUIRE_FENCED, "redis.pcall('RPUSH', queue, entry)",

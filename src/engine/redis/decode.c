@@ -72,12 +72,10 @@ void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__n
         struct snib__reply *p = &q->reply;
         bool named = p->held && p->holder.id.text[0];
 
-        if (!named || snib__who_find(r, &p->holder.id, now, &p->holder.who)) {
-                p->foreign = named && snib__who_foreign(r, &p->holder.id);
+        if (!named || snib__who_find(r, p, now)) {
                 snib__redis_complete(r, q);
         } else if (!ask) {
                 snib__who_look_up(r, &p->holder.id, now);
-                p->foreign = snib__who_foreign(r, &p->holder.id);
                 snib__redis_complete(r, q);
         } else if (snib__who_send_get(r, q, &p->holder.id, now)) {
                 q->kind = REQUEST_OP_WHO;

@@ -3,8 +3,8 @@
 /*
  * What the server tells this client alone, on its own channel: that one of its waiters was made holder, or is next; see
  * hand_over.lua. Each message becomes a note of its own. Bytes are the server's: what is not of the form "ID
- * LAST-TOKEN TOKENS NUMBER NAME", or about the id of another client, is dropped, and so is what comes faster than it is
- * taken: the waiter finds out with its next question. A note's memory lives until the next process().
+ * LAST-TOKEN TOKENS NUMBER STREAK NAME", or about the id of another client, is dropped, and so is what comes faster
+ * than it is taken: the waiter finds out with its next question. A note's memory lives until the next process().
  */
 
 #include "base/alloc.h"
@@ -15,12 +15,15 @@
 
 /* Notes that nobody has taken yet. */
 #define GRANTS_MAX 1024
+/* More in a row are not handed on, see hand_over.lua. */
+#define STREAK_MAX 16
 
 struct grant {
         struct note note;
         struct snib__id id;
         int64_t token; /* 0: next, not holder */
         uint32_t number;
+        uint8_t streak;
         size_t length;
         char name[];
 };
@@ -45,17 +48,18 @@ static bool parse(const struct redis *r, const char *text, size_t length, struct
 {
         const char *end = text + length, *blank = memchr(text, ' ', length);
         size_t id = blank ? (size_t)(blank - text) : 0;
-        int64_t tokens, asked;
+        int64_t tokens, asked, streak;
 
         if (id <= 36 || id >= SNIB__ID_MAX || memcmp(text, r->uuid, 36) != 0)
                 return false;
         memcpy(ret->id.text, text, id);
         text = blank + 1;
         if (!number(&text, end, INT64_MAX, &ret->token) || !number(&text, end, SNIB__TOKEN_BLOCK, &tokens) ||
-            !number(&text, end, UINT32_MAX, &asked) || ret->token < tokens)
+            !number(&text, end, UINT32_MAX, &asked) || !number(&text, end, STREAK_MAX, &streak) || ret->token < tokens)
                 return false;
         ret->token -= tokens ? tokens - 1 : 0; /* the first of them, as in all answers */
         ret->number = (uint32_t)asked;
+        ret->streak = (uint8_t)streak;
         ret->length = (size_t)(end - text);
         memcpy(ret->name, text, ret->length);
         return ret->length > 0 && ret->length <= SNIB_NAME_MAX;
@@ -84,6 +88,7 @@ void snib__granted_note(struct redis *r, struct note *note, struct snib__note *r
         ret->id = g->id;
         ret->tag.attempt = g->number;
         ret->reply.token = g->token;
+        ret->reply.streak = g->streak;
         snib__list_append(&r->spent_grants, &note->link);
 }
 

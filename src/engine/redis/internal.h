@@ -61,10 +61,10 @@ enum put {
         PUT_TOKEN,
         PUT_LAST_TOKEN, /* of the tokens that a hold has; with PUT_TOKENS, how many */
         PUT_TOKENS,
-        PUT_ENQUEUE,  /* 1 or 0 */
-        PUT_QUESTION, /* of a waiter's, its number. Above 0: it is to stand in the queue, with "+" if not PUT_SETTLED */
+        PUT_ENQUEUE,      /* 1 or 0 */
+        PUT_QUESTION,     /* of a waiter's, its number. Above 0: it is to stand in the queue, with "+" if not settled */
         PUT_WAITER_LEASE, /* how long a waiter that says nothing is believed to live */
-        PUT_SETTLED,      /* 1: no earlier request of this id can be executed any more; or 0 */
+        PUT_STREAK, /* of a hold that is handed on, plus 1; 0: an earlier request of this id may be executed late */
         PUT_UNDER,
         PUT_N,
         PUT_TTL,
@@ -201,7 +201,7 @@ struct channel {
         char bytes[];
 };
 
-/* What is known about a client uuid. */
+/* What is known about a client uuid, at the place that its first digits say. */
 #define SNIB__WHO_CACHE 64
 struct who_entry {
         char uuid[37]; /* empty: unused */
@@ -289,9 +289,9 @@ struct redis {
         } refused[SNIB__REDIS_REFUSED_MAX];
         size_t refusals; /* in use; taken back by process() */
         struct who_entry who_cache[SNIB__WHO_CACHE];
-        size_t who_next;
-        bool who_used;    /* this client has held or waited: others may want to know who it is */
-        snib__ns who_due; /* when to write its record again */
+        snib__ns who_look_up; /* no other look-up before this */
+        bool who_used;        /* this client has held or waited: others may want to know who it is */
+        snib__ns who_due;     /* when to write its record again */
 };
 
 /* redis.c */
@@ -458,8 +458,8 @@ void snib__who_refresh(struct redis *r, snib__ns now);
 void snib__who_remove(struct redis *r, snib__ns now);
 /* The uuid at the start of a hold id, or false. */
 bool snib__who_uuid(const struct snib__id *id, char ret[37]);
-/* True and *ret if known. */
-bool snib__who_find(struct redis *r, const struct snib__id *id, snib__ns now, struct snib__who *ret);
+/* Who the holder is whose id stands there, and whether it is foreign, as far as is known. False: it is to be asked. */
+bool snib__who_find(struct redis *r, struct snib__reply *ret, snib__ns now);
 /* Known to be no client of ours. */
 bool snib__who_foreign(struct redis *r, const struct snib__id *id);
 /* Asks for it, once in a while, without anybody waiting for the answer. */

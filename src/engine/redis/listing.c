@@ -159,8 +159,7 @@ static void ask_who(struct redis *r, struct listing *l, snib__ns now)
 
                 if (!l->items[i].told || !snib__who_uuid(&holder->id, uuid))
                         continue;
-                reply->foreign = snib__who_foreign(r, &holder->id);
-                if (snib__who_find(r, &holder->id, now, &holder->who) || asked_before(l, i, uuid))
+                if (snib__who_find(r, reply, now) || asked_before(l, i, uuid))
                         continue;
                 q = request(r, l, REQUEST_LIST_WHO, now);
                 if (q)

@@ -248,8 +248,8 @@ static bool observed(struct redis *r, struct request *q, const struct snib__resp
         [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME, NAME_LOCK_CHANNEL}, forced}
 
 #define HANDED_ON \
-        [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID, NAME_LOCK_CHANNEL, PUT_SETTLED}, kept}, \
-        [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME, NAME_LOCK_CHANNEL, PUT_SETTLED}, forced}
+        [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID, NAME_LOCK_CHANNEL, PUT_STREAK}, kept}, \
+        [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME, NAME_LOCK_CHANNEL, PUT_STREAK}, forced}
 
 const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
     [SNIB_KIND_LOCK] = {

@@ -184,8 +184,8 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
         case PUT_QUESTION:
                 put_question(c, question_number(r, q), op->settled);
                 break;
-        case PUT_SETTLED:
-                put_text(c, op->settled ? "1" : "0");
+        case PUT_STREAK:
+                put_number(c, op->settled ? op->streak + 1 : 0);
                 break;
         case PUT_IF_EXISTS:
                 put_text(c, op->if_exists ? "1" : "0");

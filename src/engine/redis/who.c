@@ -4,8 +4,8 @@
  * Who stands behind a hold. The lock itself carries only the owner field, so every client that holds or waits keeps a
  * record "snib_client:{<uuid>}" with a time to live beside it, "pid\nhost\nlabel", written behind what matters and
  * never waited for. What cannot be looked up is a Redisson client, or a snib client without the right to write: it is
- * shown as "redisson" after a look-up that found nothing. A small cache keeps the answers. None of this decides
- * anything.
+ * shown as "redisson" after a look-up that found nothing. A small cache keeps the answers, and in a crowd, where the
+ * holder is another one each time, few are asked for. None of this decides anything.
  */
 
 #include "engine/redis/internal.h"
@@ -19,6 +19,7 @@
 #define REFRESH_EVERY (20 * SNIB__S)
 #define KNOWN_FOR (60 * SNIB__S)
 #define UNKNOWN_FOR (5 * SNIB__S)
+#define LOOK_UP_EVERY (100 * SNIB__MS)
 #define RECORD_KEY_MAX 64
 
 static size_t record_key(const char *uuid, char *ret)
@@ -80,43 +81,49 @@ bool snib__who_uuid(const struct snib__id *id, char ret[37])
         return true;
 }
 
+static struct who_entry *place_of(struct redis *r, const char *uuid)
+{
+        return &r->who_cache[strtoul(uuid, NULL, 16) % SNIB__WHO_CACHE];
+}
+
 static struct who_entry *find(struct redis *r, const char *uuid)
 {
-        for (int i = 0; i < SNIB__WHO_CACHE; i++)
-                if (!strcmp(r->who_cache[i].uuid, uuid))
-                        return &r->who_cache[i];
-        return NULL;
+        struct who_entry *e = place_of(r, uuid);
+
+        return strcmp(e->uuid, uuid) == 0 ? e : NULL;
 }
 
 static struct who_entry *find_or_take(struct redis *r, const char *uuid)
 {
-        struct who_entry *e = find(r, uuid);
+        struct who_entry *e = place_of(r, uuid);
 
-        if (e)
-                return e;
-        e = &r->who_cache[r->who_next++ % SNIB__WHO_CACHE];
-        *e = (struct who_entry){0};
-        memcpy(e->uuid, uuid, sizeof(e->uuid));
+        if (strcmp(e->uuid, uuid) != 0) {
+                *e = (struct who_entry){0};
+                memcpy(e->uuid, uuid, sizeof(e->uuid));
+        }
         return e;
 }
 
-bool snib__who_find(struct redis *r, const struct snib__id *id, snib__ns now, struct snib__who *ret)
+bool snib__who_find(struct redis *r, struct snib__reply *ret, snib__ns now)
 {
-        char uuid[37];
+        struct snib__seat *holder = &ret->holder;
         const struct who_entry *e;
+        char uuid[37];
 
-        if (!snib__who_uuid(id, uuid)) { /* nobody we could look up */
-                *ret = (struct snib__who){.pid = -1};
+        ret->foreign = !snib__who_uuid(&holder->id, uuid);
+        if (ret->foreign) { /* nobody we could look up */
+                holder->who = (struct snib__who){.pid = -1};
                 return true;
         }
         if (!strcmp(uuid, r->uuid)) {
-                *ret = r->who;
+                holder->who = r->who;
                 return true;
         }
         e = find(r, uuid);
+        ret->foreign = e && e->foreign;
         if (!e || !e->known)
                 return false;
-        *ret = e->who;
+        holder->who = e->who;
         return now < e->until;
 }
 
@@ -142,11 +149,12 @@ void snib__who_look_up(struct redis *r, const struct snib__id *id, snib__ns now)
         struct who_entry *e;
         struct request *q;
 
-        if (!snib__who_uuid(id, uuid))
+        if (now < r->who_look_up || !snib__who_uuid(id, uuid))
                 return;
         e = find_or_take(r, uuid);
         if (now < e->until)
                 return;
+        r->who_look_up = snib__after(now, LOOK_UP_EVERY);
         e->until = snib__after(now, UNKNOWN_FOR);
         q = snib__redis_request(r, REQUEST_WHO_GET, now);
         if (!q)

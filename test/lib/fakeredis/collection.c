@@ -118,10 +118,7 @@ void do_lindex(const struct call *x)
 
 void do_llen(const struct call *x)
 {
-        struct key *k;
-
-        if (!call_other_type(x, TYPE_LIST, &k))
-                reply_integer(x->out, k ? (int64_t)k->count : 0);
+        call_count(x, TYPE_LIST);
 }
 
 void do_lset(const struct call *x)
@@ -284,10 +281,7 @@ void do_zrem(const struct call *x)
 
 void do_zcard(const struct call *x)
 {
-        struct key *k;
-
-        if (!call_other_type(x, TYPE_ZSET, &k))
-                reply_integer(x->out, k ? (int64_t)k->count : 0);
+        call_count(x, TYPE_ZSET);
 }
 
 void do_zscore(const struct call *x)

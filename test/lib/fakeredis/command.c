@@ -29,6 +29,14 @@ bool call_other_type(const struct call *x, enum type type, struct key **ret)
         return true;
 }
 
+void call_count(const struct call *x, enum type type)
+{
+        struct key *k;
+
+        if (!call_other_type(x, type, &k))
+                reply_integer(x->out, k ? (int64_t)k->count : 0);
+}
+
 static void ok(const struct call *x)
 {
         bytes_format(x->out, "+OK\r\n");
@@ -374,10 +382,7 @@ static void do_hincrby(const struct call *x)
 
 static void do_hlen(const struct call *x)
 {
-        struct key *k;
-
-        if (!call_other_type(x, TYPE_HASH, &k))
-                reply_integer(x->out, k ? (int64_t)k->count : 0);
+        call_count(x, TYPE_HASH);
 }
 
 static void do_hexists(const struct call *x)

@@ -111,6 +111,8 @@ struct call {
 
 /* The key in argument 1 if it is of this type or absent; true if it is of another, which has been answered. */
 bool call_other_type(const struct call *x, enum type type, struct key **ret);
+/* Answers how many elements the key in argument 1 has, if it is of this type. */
+void call_count(const struct call *x, enum type type);
 struct key *call_make(const struct call *x, enum type type);
 void call_nil(const struct call *x);
 

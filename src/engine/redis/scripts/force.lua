@@ -1,7 +1,7 @@
 -- Ends whoever's hold and hands the lock on, or wakes waiters. What is no lock is left alone.
--- KEYS[1] the lock; ARGV[1] channel, or nothing. With a queue: ARGV[2].
+-- KEYS[1] the lock; ARGV[1] channel, or nothing. With a queue: ARGV[2], see ARGV[3] of release.lua.
 -- {1, left, holder}: this was there and is no more; {0, -2, ''}: nobody held it; {-1, fields, has a field "mode"}: no lock of this kind.
-local channel, late = ARGV[1], 16
+local channel, streak, late = ARGV[1], ARGV[2], 16
 local fields = redis.pcall('HLEN', KEYS[1])
 if type(fields) == 'table' then
   return fields
@@ -20,7 +20,7 @@ if type(removed) == 'table' then
   return removed
 end
 local granted, free = false, '0'
-if ARGV[2] then
+if streak then
   local stood
   -- include names.lua
   -- include leave.lua

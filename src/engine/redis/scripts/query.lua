@@ -54,7 +54,7 @@ if kind == 'hash' then
     local queue = redis.pcall('LRANGE', ARGV[5], 0, -1)
     waiters = queue.err and -1 or 0
     for _, entry in ipairs(queue.err and {} or queue) do
-      if (tonumber(string.match(entry, ' (%d+)$')) or 0) > now then
+      if time[1] - (tonumber(string.match(entry, ' (%d+)$')) or 0) < 5 then
         waiters = waiters + 1
       end
     end

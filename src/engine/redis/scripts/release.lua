@@ -1,17 +1,18 @@
 -- Ends the hold of this id, if there is one, and hands the lock on, or wakes waiters. Nothing in here is refused by a server that is
 -- full. The last field takes the key with it. A PUBLISH that the user may not do costs the waiters their wake-up, not the holder its release.
--- KEYS[1] the lock; ARGV[1] hold id, ARGV[2] channel, or nothing: a spin lock's waiters poll. With a queue: ARGV[3] '0': an earlier question
--- of this id may be executed late, and may have put it there. Who only waits stands there no more.
+-- KEYS[1] the lock; ARGV[1] hold id, ARGV[2] channel, or nothing: a spin lock's waiters poll. With a queue: ARGV[3] how many in a
+-- row are handed on with this one, see hand_over.lua; '0': an earlier question of this id may be executed late, and may have put it there.
+-- Who only waits stands there no more.
 -- {1}: released, or out of the queue; {0, left, holder}: neither; left -2 and no holder: nobody holds it.
-local leaver, channel, settled, late = ARGV[1], ARGV[2], ARGV[3], 0
+local leaver, channel, streak, late = ARGV[1], ARGV[2], ARGV[3], 0
 local removed = redis.pcall('HDEL', KEYS[1], ARGV[1])
 if type(removed) == 'table' then
   return removed
 end
 local stood, granted, free = false, false, '0'
-if settled then
+if streak then
   -- include names.lua
-  if removed == 0 or settled == '0' then
+  if removed == 0 or streak == '0' then
     -- include leave.lua
   end
   if removed == 1 or stood then

@@ -1,13 +1,12 @@
 -- Part of the acquire scripts: the lock is somebody else's. Stands in the queue, or goes on standing there, and answers.
 -- `number`: of this question of the waiter's, 1 the first of all, not above 0: it is not to stand there from now on. With '+': an earlier one
 -- may be executed late, so that it may come to stand there twice. `tokens`: how many of the counter's its hold is to have, '0': the time is
--- its token. Whoever says nothing is believed to wait for 5 s (SNIB__WAITER_LEASE_MS), until which instant by the server's clock its entry
--- says. What is refused (a full server, no right, another type) leaves the waiter without a place.
+-- its token. Whoever says nothing is believed to wait for 5 s (SNIB__WAITER_LEASE_MS): its entry says in which second by the server's clock it
+-- asked. What is refused (a full server, no right, another type) leaves the waiter without a place.
+-- The first there gives the queue its time to live. Whoever asks again renews it, and a hand-over to one that asked in an earlier second.
 local place, waiters = 0, nil
 if stands then
-  -- include clock.lua
-  local ends = string.format('%.0f', now + 5000)
-  local entry = table.concat({ARGV[1], ARGV[2], number, tokens, ends}, ' ')
+  local entry = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. number .. ' ' .. tokens .. ' ' .. redis.call('TIME')[1]
   local all = number ~= '1' and redis.pcall('LRANGE', queue, 0, -1) or {}
   for i, other in ipairs(all.err and {} or all) do
     if string.sub(other, 1, #ARGV[1] + 1) == ARGV[1] .. ' ' then
@@ -18,13 +17,13 @@ if stands then
       break
     end
   end
-  if place == 0 then
-    local length = redis.pcall('RPUSH', queue, entry)
-    if type(length) == 'number' and length > 1024 then
-      redis.pcall('RPOP', queue)
-    elseif type(length) == 'number' then
+  local length = place == 0 and redis.pcall('RPUSH', queue, entry)
+  if type(length) == 'number' and length > 1024 then
+    redis.pcall('RPOP', queue)
+  elseif type(length) == 'number' then
+    place, waiters = length, length
+    if length == 1 then
       redis.pcall('PEXPIRE', queue, '60000')
-      place, waiters = length, length
     end
   end
 end
