@@ -4,7 +4,8 @@
  * How long after a release in one process the waiter in another has the lock. Two processes pass one lock to and fro:
  * one holds it, the other waits, sleeps for certain, and is granted it; the time between is from the beginning of the
  * release to the end of the acquire, on the clock that all processes of a machine share. Beside snib stands what any
- * client of Redisson's format must do at least: subscribe, and try again when the message comes.
+ * client of Redisson's format must do at least: subscribe, and try again when the message comes; and a bare socket that
+ * is handed the lock as snib is, by the same scripts: what is between that and snib is snib's client.
  *
  * Peers are started a second time each for it. Not measured: more than one waiter; crowd.c does that.
  */
@@ -23,7 +24,8 @@
 #define CHANNEL "redisson_lock__channel:{" NAME "}"
 #define LEASE_MS "30000"
 #define WAIT_MS 30000
-#define SYSTEMS_MAX (BENCH_PEERS + 2)
+#define OWN 3
+#define SYSTEMS_MAX (BENCH_PEERS + OWN)
 /* Nothing tells when the waiter of somebody else's library has gone to sleep. */
 #define SETTLE_NS 3000000
 
@@ -79,10 +81,11 @@ static void snib_main(FILE *in, FILE *out, const char *url)
         snib_close(client);
 }
 
-/* A connection for commands and one that hears of releases. */
+/* A connection for commands and one that hears of releases, or of grants. */
 struct bare {
         redisContext *commands, *messages;
         char id[64];
+        const char *question, *streak; /* NULL: it does not stand in the queue */
 };
 
 static void next_message(struct bare *b)
@@ -94,30 +97,56 @@ static void next_message(struct bare *b)
         freeReplyObject(reply);
 }
 
+static bool bare_ask(struct bare *b)
+{
+        return bench_redis_ask(b->commands, SNIB__SCRIPT_ACQUIRE,
+                               (const char *[]){"1", NAME, b->id, LEASE_MS, "0", b->question, NULL});
+}
+
 static void bare_wait(void *mine)
 {
-        struct bare *b = mine;
+        while (!bare_ask(mine))
+                next_message(mine);
+}
 
-        while (!bench_redis_ask(b->commands, SNIB__SCRIPT_ACQUIRE,
-                                (const char *[]){"1", NAME, b->id, LEASE_MS, "0", NULL}))
-                next_message(b);
+static void handed_wait(void *mine)
+{
+        if (!bare_ask(mine))
+                next_message(mine);
 }
 
 static void bare_release(void *mine)
 {
         struct bare *b = mine;
 
-        if (!bench_redis_ask(b->commands, SNIB__SCRIPT_RELEASE, (const char *[]){"1", NAME, b->id, CHANNEL, NULL}))
+        if (!bench_redis_ask(b->commands, SNIB__SCRIPT_RELEASE,
+                             (const char *[]){"1", NAME, b->id, CHANNEL, b->streak, NULL}))
                 bench_die("a bare release failed");
+}
+
+static void bare_begin(struct bare *b, const char *url)
+{
+        b->commands = bench_redis_connect(url);
+        b->messages = bench_redis_connect(url);
+        snprintf(b->id, sizeof(b->id), "6d4b7c1e-5a02-4c33-9f9a-%012x:1", (unsigned)getpid());
 }
 
 static void bare_main(FILE *in, FILE *out, const char *url)
 {
-        struct bare b = {.commands = bench_redis_connect(url), .messages = bench_redis_connect(url)};
+        struct bare b = {0};
 
-        snprintf(b.id, sizeof(b.id), "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c5:%d", (int)getpid());
+        bare_begin(&b, url);
         freeReplyObject(redisCommand(b.messages, "SUBSCRIBE " CHANNEL));
         serve(&(struct holder){&b, bare_wait, bare_release}, in, out);
+}
+
+static void handed_main(FILE *in, FILE *out, const char *url)
+{
+        struct bare b = {.question = "1", .streak = "1"};
+
+        bare_begin(&b, url);
+        freeReplyObject(redisCommand(b.messages, "SUBSCRIBE snib_granted:%b", b.id, strcspn(b.id, ":")));
+        serve(&(struct holder){&b, handed_wait, bare_release}, in, out);
 }
 
 /* --- the observer
@@ -164,15 +193,18 @@ static double run_round(struct system *s, int64_t run_ms)
 
 static int begin_all(struct system *all, const char *url)
 {
-        int count = 2;
+        static const struct {
+                const char *name;
+                bench_peer_main *serve;
+        } own[OWN] = {{"message, then retry", bare_main}, {"snib", snib_main}, {"bare, handed on", handed_main}};
+        int count = 0;
 
-        all[0] = (struct system){.name = "message, then retry"};
-        all[1] = (struct system){.name = "snib"};
-        for (int i = 0; i < 2; i++) {
-                all[0].pair[i] = bench_peer_fork(all[0].name, bare_main, url);
-                all[1].pair[i] = bench_peer_fork(all[1].name, snib_main, url);
+        for (; count < OWN; count++) {
+                all[count] = (struct system){.name = own[count].name};
+                for (int i = 0; i < 2; i++)
+                        all[count].pair[i] = bench_peer_fork(own[count].name, own[count].serve, url);
         }
-        for (const struct bench_contender *c; (c = bench_peer_at(count - 2)); count++) {
+        for (const struct bench_contender *c; (c = bench_peer_at(count - OWN)); count++) {
                 all[count] = (struct system){.name = c->name};
                 for (int i = 0; i < 2; i++)
                         all[count].pair[i] = bench_peer_again(c->peer);
