@@ -87,7 +87,9 @@ struct snib_options {
         int64_t spin_us;    /* how long a call that waits for the answer of a server may look for it before it
                                sleeps, at most: it saves being woken up and costs that much processor time. 0:
                                SNIB_SPIN_DEFAULT_US. It looks for about twice as long as answers take, and leaves it
-                               where they come later. SNIB_SPIN_OFF: never. Also in the URL: ?spin=30us, ?spin=off */
+                               where they come later. While other threads wait for answers of the same client, one
+                               looks for all, for up to twice this time, and lets others run in between.
+                               SNIB_SPIN_OFF: never. Also in the URL: ?spin=30us, ?spin=off */
 };
 #define SNIB_OPTIONS_INIT sizeof(struct snib_options)
 

@@ -344,8 +344,9 @@ void snib__drive_step(struct snib_client *c);
 void snib__drive_wait(struct snib_client *c, struct snib__wait *w);
 /* The same, and leaves the client, as the last thing a call does. */
 void snib__drive_wait_and_leave(struct snib_client *c, struct snib__wait *w);
-/* One turn of the driver, after a step: polls, processes. Drops the lock. */
-void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone);
+/* One turn of the driver, after a step: polls, processes. May look for answers before it sleeps, if it says so. Drops
+ * the lock. */
+void snib__drive_turn(struct snib_client *c, snib__ns until, bool may_look);
 /* To be called after any change by one who does not go on to drive: whoever must know, will. */
 void snib__drive_settle(struct snib_client *c);
 /* Ends the driver's poll. */

@@ -197,24 +197,32 @@ void snib__drive_register(struct snib_client *c)
         c->registered = *i;
 }
 
-/* How long to look before sleeping. Only while answers are on their way and no other thread could run instead
- * (`alone`): falling asleep and being woken costs more than an answer takes. */
-static snib__ns look_for(struct snib_client *c, bool alone)
+/* Callers who are inside and awake run, or are about to. */
+static bool in_company(const struct snib_client *c)
 {
-        if (!alone || !c->look.most || c->core.outstanding == 0)
+        int driver = c->keeper.always ? 0 : 1; /* the I/O thread is no caller */
+
+        return atomic_load(&c->inside) - c->asleep > driver;
+}
+
+/* How long to look before sleeping. Only while answers are on their way and somebody waits for one: falling asleep and
+ * being woken costs more than an answer takes. In company it is twice as long, for the others run in between. */
+static snib__ns look_for(struct snib_client *c, bool company)
+{
+        if (!c->look.most || c->core.outstanding == 0 || atomic_load(&c->inside) == 0)
                 return 0;
         if (c->look.skip == 0)
-                return snib__min(c->look.most, 2 * c->look.answer);
+                return company ? 2 * c->look.most : snib__min(c->look.most, 2 * c->look.answer);
         c->look.skip--;
         return 0;
 }
 
 /* It stops by itself where it does not pay: on a slow network, on a busy machine, and where the server runs on the
- * processor of who looks. What came only after the whole time was not seen for looking: another thread ran instead. */
+ * processor of who looks. */
 static void learn(struct snib__look *l, snib__ns took, bool found)
 {
         if (found) {
-                l->answer += (took - l->answer) / 8;
+                l->answer += (snib__min(took, l->most) - l->answer) / 8;
                 l->missed /= 2;
                 return;
         }
@@ -223,38 +231,44 @@ static void learn(struct snib__look *l, snib__ns took, bool found)
         l->skip = l->missed;
 }
 
-/* Without the lock. */
-static int look(struct snib_client *c, struct snib__ready *ret, snib__ns most, snib__ns *ret_took)
+/* Without the lock. Says how long it took. */
+static snib__ns look(struct snib_client *c, struct snib__ready *ret, int *ret_count, snib__ns most, bool company)
 {
-        snib__ns begun = snib__os_now();
-        int n;
+        snib__ns begun = snib__os_now(), took;
 
-        do {
-                n = snib__os_epoll_wait(c->epoll, ret, 0);
-                *ret_took = snib__os_now() - begun;
-        } while (n == 0 && *ret_took < most);
-        return n;
+        for (;;) {
+                *ret_count = snib__os_epoll_wait(c->epoll, ret, 0);
+                took = snib__os_now() - begun;
+                if (*ret_count > 0 || took >= most)
+                        return took;
+                if (company)
+                        snib__os_yield();
+        }
 }
 
-static int poll_ready(struct snib_client *c, struct snib__ready *ret, int limit_ms, bool alone)
+static int poll_ready(struct snib_client *c, struct snib__ready *ret, int limit_ms, bool may_look)
 {
         int n = 0;
-        snib__ns looked = look_for(c, alone), took = 0;
+        bool company = in_company(c), found = false;
+        snib__ns most = may_look ? look_for(c, company) : 0, took = 0;
 
         c->polling = true;
         snib__client_unlock(c);
-        if (looked)
-                n = look(c, ret, looked, &took);
+        if (most) {
+                took = look(c, ret, &n, most, company);
+                /* Alone, what came only after the whole time was not seen for looking: something else ran instead. */
+                found = n > 0 && (company || took < most);
+        }
         if (n == 0)
                 n = snib__os_epoll_wait(c->epoll, ret, limit_ms);
         snib__client_lock(c);
         c->polling = false;
-        if (looked)
-                learn(&c->look, took, took < looked);
+        if (most)
+                learn(&c->look, took, found);
         return n;
 }
 
-void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone)
+void snib__drive_turn(struct snib_client *c, snib__ns until, bool may_look)
 {
         _unset_ struct snib__ready ready[SNIB__READY_MAX];
         struct snib__interest found;
@@ -268,7 +282,7 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, bool alone)
                 limit_ms = SNIB__GATHER / SNIB__MS;
         }
         snib__drive_register(c);
-        count = poll_ready(c, ready, limit_ms, alone);
+        count = poll_ready(c, ready, limit_ms, may_look);
         for (int k = 0; k < found.count; k++)
                 found.fds[k].events = 0;
         for (int i = 0; i < count; i++) {
@@ -314,7 +328,7 @@ static bool sleep_as_waiter(struct snib_client *c, struct snib__wait *w)
 static bool wait_turn(struct snib_client *c, struct snib__wait *w)
 {
         if (snib__baton_take(&c->baton, &w->member)) {
-                snib__drive_turn(c, w->deadline, atomic_load(&c->inside) - c->asleep <= 1);
+                snib__drive_turn(c, w->deadline, true);
                 return true;
         }
         snib__drive_settle(c);

@@ -56,7 +56,7 @@ static void drive(struct snib_client *c)
         struct snib__keeper *k = &c->keeper;
         struct snib__baton_member *next;
 
-        snib__drive_turn(c, SNIB__NEVER, false);
+        snib__drive_turn(c, SNIB__NEVER, k->always);
         if (k->always && !k->quit)
                 return;
         next = snib__baton_pass(&c->baton, &k->member);
