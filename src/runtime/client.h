@@ -219,7 +219,7 @@ struct snib__look {
         snib__ns most;   /* 0: never */
         snib__ns answer; /* how long answers take to come, on average of those that were looked for */
         int64_t skip;    /* so many turns go without it */
-        int64_t missed;  /* what `skip` was set to last; halved by every look that was not in vain */
+        int64_t missed;  /* doubled by every vain look, halved by every other one */
 };
 
 struct snib_client {
