@@ -50,11 +50,11 @@ if kind == 'hash' then
   end
   kind = waiters > 0 and 'fair' or token ~= '' and 'fenced' or 'lock'
   if waiters < 0 then
-    -- include clock.lua
+    local second = redis.call('TIME')[1]
     local queue = redis.pcall('LRANGE', ARGV[5], 0, -1)
     waiters = queue.err and -1 or 0
     for _, entry in ipairs(queue.err and {} or queue) do
-      if time[1] - (tonumber(string.match(entry, ' (%d+)$')) or 0) < 5 then
+      if second - (tonumber(string.match(entry, ' (%d+)$')) or 0) < 5 then
         waiters = waiters + 1
       end
     end
