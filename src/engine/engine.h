@@ -72,7 +72,8 @@ struct snib__topic {
         struct snib__id id; /* of the waiter: a fair lock's turn may be announced to it alone */
 };
 
-/* What to wait for before process() is due. A descriptor stays here until it is closed, with other events at most. */
+/* What to wait for before process() is due. A descriptor stays here, with other events at
+ * most, until it is closed or about to be by who shares it. */
 #define SNIB__FDS_MAX 8
 struct snib__interest {
         int count;

@@ -184,7 +184,7 @@ static bool same(const struct snib__interest *a, const struct snib__interest *b)
         return equal;
 }
 
-/* Nothing is removed: a descriptor leaves `wanted` by being closed, and by now its number may be someone else's. */
+/* Nothing is removed: what is no longer wanted was closed, and by now its number may be someone else's. */
 void snib__drive_register(struct snib_client *c)
 {
         const struct snib__interest *i = &c->wanted;

@@ -643,11 +643,8 @@ int main(void)
             cmocka_unit_test_setup_teardown(fakeredis_answers_like_a_real_server, start, stop),
             cmocka_unit_test_setup_teardown(fakeredis_is_full_like_a_real_server, start, stop),
         };
-        const char *why = redis_server_unavailable();
 
-        if (why) {
-                printf("1..0 # SKIP %s\n", why);
+        if (redis_server_skips_all())
                 return 0;
-        }
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

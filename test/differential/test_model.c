@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -89,11 +88,8 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(the_engine_does_what_the_model_says, start, stop)};
-        const char *why = redis_server_unavailable();
 
-        if (why) {
-                printf("1..0 # SKIP %s\n", why);
+        if (redis_server_skips_all())
                 return 0;
-        }
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,10 +146,8 @@ int fault_run(const char *name, struct CMUnitTest *tests, int count, int of_serv
 {
         const char *why = redis_server_unavailable();
 
-        if (why && of_server == count) {
-                printf("1..0 # SKIP %s\n", why);
+        if (of_server == count && redis_server_skips_all())
                 return 0;
-        }
         if (why && of_server)
                 printf("# the last %d tests are left out: %s\n", of_server, why);
         return _cmocka_run_group_tests(name, tests, (size_t)(why ? count - of_server : count), NULL, NULL);

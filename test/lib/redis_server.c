@@ -84,6 +84,15 @@ const char *redis_server_unavailable(void)
         return binary() ? NULL : "no redis-server, valkey-server or redis-check-rdb is installed";
 }
 
+bool redis_server_skips_all(void)
+{
+        const char *why = redis_server_unavailable();
+
+        if (why)
+                (void)printf("1..0 # SKIP %s\n", why);
+        return why != NULL;
+}
+
 static int free_port(void)
 {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};

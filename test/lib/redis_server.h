@@ -30,6 +30,8 @@ struct redis_server_options {
 
 /* NULL if a server can be started, else the reason why not, as static text. */
 const char *redis_server_unavailable(void);
+/* For a program that is nothing without a server: true if none can be started, after printing a plan that skips all. */
+bool redis_server_skips_all(void);
 
 /* Starts a server and waits until it answers. Aborts the test program with a message if it does not; options may be
  * NULL. */

@@ -24,12 +24,8 @@ static redisContext *ear; /* subscribed to everything */
 int kit_run_group(const char *name, const struct CMUnitTest *tests, size_t count, CMFixtureFunction start,
                   CMFixtureFunction stop)
 {
-        const char *why = redis_server_unavailable();
-
-        if (why) {
-                printf("1..0 # SKIP %s\n", why);
+        if (redis_server_skips_all())
                 return 0;
-        }
         return _cmocka_run_group_tests(name, tests, count, start, stop);
 }
 
