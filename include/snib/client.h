@@ -3,7 +3,7 @@
 #define SNIB_CLIENT_H
 
 /*
- * A client: one connection to one engine, shared by all threads of a process.
+ * A client is one connection to one engine. All threads of a process share it.
  *
  *     snib_client *client;
  *     if (snib_open(&client, "redis://localhost", NULL, NULL) < 0)
@@ -11,19 +11,20 @@
  *     ...
  *     snib_close(client);
  *
- * Thread class: a client is thread-safe, except that snib_close() must be the last call on it. After fork() the child's
- * copy is inert: its descriptors are closed, calls on it answer SNIB_EFORK, snib_close() frees its memory.
+ * Thread class: a client is thread-safe, except that snib_close() must be the last call on it.
+ * After fork() the child's copy is inert: its descriptors are closed, calls on it answer
+ * SNIB_EFORK, snib_close() frees its memory.
  *
- * Who does the work is chosen at open by snib_options.threads:
- *   SNIB_THREADS_KEEPER  the thread that waits drives the connection; one keeper thread renews leases and delivers what
- *                        arrives while nobody waits. The default.
- *   SNIB_THREADS_IO      an I/O thread drives the connection always; better for very many callers.
- *   SNIB_THREADS_NONE    the library owns no thread; the application's event loop calls snib_process(). Calls that
- * would block drive the connection themselves while they wait.
+ * snib_options.threads chooses at open which thread does the work:
+ *   SNIB_THREADS_KEEPER  The thread that waits drives the connection. One keeper thread renews
+ *                        leases and delivers what arrives while no thread waits. The default.
+ *   SNIB_THREADS_IO      An I/O thread always drives the connection. Better for very many callers.
+ *   SNIB_THREADS_NONE    The library owns no thread. The application's event loop calls
+ *                        snib_process(). A call that must block drives the connection itself.
  *
- * Callbacks (completions, losses) run on a dispatcher thread of the client with the first two, and inside
- * snib_process() or a blocking call with the third. They may call anything but snib_close() on their own client. A
- * callback that blocks delays other callbacks, never a renewal.
+ * Callbacks (completions, losses) run on a dispatcher thread of the client with the first two, and
+ * inside snib_process() or a blocking call with the third. A callback may call anything but
+ * snib_close() on its own client. A callback that blocks delays other callbacks, never a renewal.
  */
 
 #include <snib/error.h>
@@ -46,10 +47,11 @@ enum snib_threads { SNIB_THREADS_KEEPER = 0, SNIB_THREADS_IO = 1, SNIB_THREADS_N
 #define SNIB_LEASE_DEFAULT_MS ((int64_t)30000)
 #define SNIB_NAME_MAX 1000
 
-/* What can stand under a name. One name is of one kind: mixing them is refused with SNIB_EKIND. The kinds of locks that
- * only one can hold (LOCK to ELECTION) exclude each other under one name, but do not wake each other. */
+/* What can stand under a name. One name is of one kind; another kind is refused with SNIB_EKIND.
+ * The kinds of locks with one holder (LOCK to ELECTION) exclude each other under one name, but do
+ * not wake each other. */
 enum snib_kind {
-        SNIB_KIND_ANY = -1, /* questions only: whatever is there */
+        SNIB_KIND_ANY = -1, /* only in questions: any kind */
         SNIB_KIND_LOCK = 0, /* re-entrant and non-re-entrant */
         SNIB_KIND_FENCED = 1,
         SNIB_KIND_FAIR = 2,
@@ -61,15 +63,16 @@ enum snib_kind {
         SNIB_KIND_PERMITS = 8, /* permits that expire */
         SNIB_KIND_LATCH = 9,
         SNIB_KIND_REGISTER = 10,
-        SNIB_KIND_COUNTER = 11 /* answers only: a semaphore or a latch, which the store does not tell apart */
+        SNIB_KIND_COUNTER = 11 /* only in answers: a semaphore or a latch; the store cannot tell them apart */
 };
 
-/* A short static text for a kind: "lock", "fair lock". */
+/* Names a kind in a few words, as static text: "lock", "fair lock". It is "object" for any other
+ * number. Thread-safe, never blocks. */
 SNIB_API const char *snib_kind_text(int kind);
 
 /* For snib_options.spin_us. */
 #define SNIB_SPIN_OFF ((int64_t)-1)
-#define SNIB_SPIN_DEFAULT_US ((int64_t)50)
+#define SNIB_SPIN_DEFAULT_US ((int64_t)200)
 #define SNIB_SPIN_MAX_US ((int64_t)1000)
 
 /* Options of a client. Zero means default everywhere. */
@@ -78,46 +81,93 @@ struct snib_options {
         int threads;        /* enum snib_threads */
         int64_t lease_ms;   /* lease of locks that do not say; default SNIB_LEASE_DEFAULT_MS */
         int64_t timeout_ms; /* longest wait for one answer of the engine; default 3000. Also in the URL: ?timeout=2s */
-        const char *label;  /* what others see as the holder: "billing". Default: the program's name. Copied */
-        void (*trace)(void *arg, const char *line); /* one line per event, for debugging. May run on any thread with
-                                                       internal locks held: it must not call the library */
+        const char *label;  /* the holder's label that other clients see: "billing". Default: the program's name.
+                               Copied */
+        void (*trace)(void *arg, const char *line); /* gets one line for each event, for debugging. It may run on any
+                                                       thread with internal locks held: it must not call the library */
         void *trace_arg;
-        int unreachable_ok; /* 1: open also when the engine cannot be reached now; it is dialled again and again, and
-                               calls answer SNIB_EUNREACHABLE until then. For one of several servers */
+        int unreachable_ok; /* 1: open even if the engine cannot be reached now. The client goes on dialling, and calls
+                               answer SNIB_EUNREACHABLE until it gets through. For one of several servers */
         int64_t spin_us;    /* how long a call that waits for the answer of a server may look for it before it
                                sleeps, at most: it saves being woken up and costs that much processor time. 0:
-                               SNIB_SPIN_DEFAULT_US. It looks for about twice as long as answers take, and leaves it
-                               where they come later. While other threads wait for answers of the same client, one
-                               looks for all, for up to twice this time, and lets others run in between.
+                               SNIB_SPIN_DEFAULT_US. The client looks for about twice as long as answers take,
+                               not at all where they take longer than this, and only while answers come sooner
+                               with looking than without: it tries both. If several threads wait for answers of
+                               the same client, one looks for all and lets the others run in between.
                                SNIB_SPIN_OFF: never. Also in the URL: ?spin=30us, ?spin=off */
+        int64_t open_ms;    /* longest that snib_open() waits for the engine; 0: no limit but those of the URL. For
+                               callers whose own time is limited: what is not open by then is SNIB_EUNREACHABLE */
 };
-#define SNIB_OPTIONS_INIT sizeof(struct snib_options)
+/* clang-format off */
+#define SNIB_OPTIONS_INIT { sizeof(struct snib_options), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* Reads a duration as it is written in a URL and for the command: "2s", "500ms", "1.5h", "1h30m",
+ * "7d", or "30" in seconds. Answers 0 and *ret_ms, in milliseconds, rounded up. Errors: SNIB_EINVAL
+ * if it is no duration, SNIB_ELIMIT if it is too long for the type. Thread-safe, never blocks. */
+SNIB_API int snib_duration_parse(const char *text, int64_t *ret_ms);
 
 /*
- * Opens a client. `url` chooses the engine; NULL means the environment's SNIB_URL, and "local:" when that is not set.
- * Copies everything it is given. On success *ret_client is the caller's, to be closed with snib_close().
- * Blocks until the engine answered or its connect time-out passed. Thread-safe.
- * Errors: SNIB_EURL, SNIB_EINVAL, SNIB_EUNREACHABLE, SNIB_EAUTH, SNIB_EPERM, SNIB_ENOTREADY, SNIB_EPROTOCOL,
- * SNIB_EUNSUPPORTED (a network file system under local:), SNIB_ENOMEM, SNIB_ESYSTEM.
+ * Opens a client. `url` chooses the engine. NULL means the environment's SNIB_URL, or "local:" if
+ * that is not set (see snib_local_directory()). Everything given is copied. On success *ret_client
+ * is the caller's; close it with snib_close(). With options.unreachable_ok an engine that is not
+ * there is no failure; *err then says why it is not, and err->code is 0 otherwise. Blocks until the
+ * engine answered, or the connect time-out or options.open_ms passed. Thread-safe. Errors:
+ * SNIB_EURL, SNIB_EINVAL, SNIB_EUNREACHABLE, SNIB_EAUTH, SNIB_EPERM, SNIB_ENOTREADY,
+ * SNIB_EPROTOCOL, SNIB_EUNSUPPORTED (a network file system under local:), SNIB_ECONFIG (no
+ * directory where local: wants one), SNIB_ENOMEM, SNIB_ESYSTEM.
  */
 SNIB_API int snib_open(snib_client **ret_client, const char *url, const struct snib_options *options,
                        struct snib_error *err);
 
 /*
- * Releases what the client still holds, completes what waits with SNIB_ECLOSED, stops its threads, frees it. Grants
- * that are still out become invalid and must not be used again. NULL is allowed. Blocks at most one time-out. Never
- * call it from a callback of the same client.
+ * Closes a client. It releases what the client still holds, ends every wait with SNIB_ECLOSED,
+ * stops the client's threads and frees it. Grants that are still out become invalid and must not be
+ * used again. NULL is allowed. Blocks at most one time-out, until what was held, or was being
+ * released, is confirmed to be free. It does not block for a wait that was given up or a hold that
+ * was lost: requests that are sent and left alone take those back. Never call it from a callback of
+ * the same client.
  */
 SNIB_API void snib_close(snib_client *client);
 
 /*
- * Driving by an event loop (any loop; meant for SNIB_THREADS_NONE). Poll snib_fd() for snib_events(), at most
- * snib_timeout_ms() long (-1: no limit), then call snib_process(), also after a time-out. snib_process() never blocks;
- * it answers 0, or an error when the client cannot go on. The descriptor stays the client's.
+ * Gives the URL of an open client. It can be shown, and another process can open it: what was
+ * left out is filled in (local: names its directory), and a password is left out. The text lives as
+ * long as the client. Never NULL. Never blocks. Thread-safe.
+ */
+SNIB_API const char *snib_client_url(const snib_client *client);
+
+/*
+ * Writes the directory that a bare local: means for this process. The directory is made if it is
+ * missing. It depends on the effective user id alone, never on the environment. For root it is
+ * /var/lib/snib, else .local/state/snib below the home of the user database. If that cannot be, or
+ * is on a network file system, it is /run/snib for root, else /var/tmp/snib-UID, and then always,
+ * as long as that exists. Answers 0, or SNIB_ECONFIG, SNIB_EPERM, SNIB_ESYSTEM, SNIB_ENOMEM, or
+ * SNIB_EINVAL if `size` bytes are not enough (4096 always are). Blocks on the file system and the
+ * user database. Thread-safe.
+ */
+SNIB_API int snib_local_directory(char *ret_path, size_t size, struct snib_error *err);
+
+/*
+ * Gives the descriptor that an event loop polls for this client. It is for a client opened with
+ * SNIB_THREADS_NONE, and for any loop. Poll the descriptor for snib_events(), for at most
+ * snib_timeout_ms(). Then call snib_process(), after a time-out too. The descriptor stays the
+ * client's and never changes. Never blocks. Thread-safe. Errors: SNIB_EUNSUPPORTED (the client has
+ * threads of its own), SNIB_EINVAL, SNIB_EFORK.
  */
 SNIB_API int snib_fd(snib_client *client);
+
+/* Gives the events to poll snib_fd() for, as poll() takes them. Ask before each poll. Never blocks.
+ * Thread-safe. */
 SNIB_API int snib_events(snib_client *client);
+
+/* Gives the longest time to poll snib_fd() for, in milliseconds. 0: do not wait; -1: there is no
+ * limit. Ask before each poll. If a call shortens the time during a poll, the descriptor becomes
+ * readable. Never blocks. Thread-safe. */
 SNIB_API int64_t snib_timeout_ms(snib_client *client);
+
+/* Does the work that is due. It reads, writes, renews leases and runs callbacks. Answers 0, or an
+ * error if the client cannot go on. Never blocks. Thread-safe. */
 SNIB_API int snib_process(snib_client *client);
 
 /* What a snib_engine_info says an engine can do (bits of `caps`). */
@@ -125,7 +175,8 @@ enum snib_cap {
         SNIB_CAP_FENCING = 1, /* tokens rise per name as long as the store keeps its data; after a loss of data they
                                  rise with the server's clock */
         SNIB_CAP_CLOCK_TOKENS = 2,      /* plain locks take their token from the server's clock alone */
-        SNIB_CAP_QUEUE = 4,             /* waiters stand in a queue at the engine; a release hands over to the first */
+        SNIB_CAP_QUEUE = 4,             /* waiters for anything stand in a queue at the engine; a release hands over
+                                           to the first */
         SNIB_CAP_DEATH_NOTICE = 8,      /* a holder's death frees its locks at once, not at the end of the lease */
         SNIB_CAP_CROSS_PROCESS = 16,    /* shared by processes of one machine */
         SNIB_CAP_CROSS_MACHINE = 32,    /* shared by machines */
@@ -139,12 +190,21 @@ enum snib_cap {
         SNIB_CAP_PERMITS = 1 << 13,
         SNIB_CAP_LATCH = 1 << 14,
         SNIB_CAP_ELECTION = 1 << 15,
-        SNIB_CAP_REGISTER = 1 << 16
+        SNIB_CAP_REGISTER = 1 << 16,
+        SNIB_CAP_LOCK_QUEUE = 1 << 17 /* waiters for plain, fenced and fair locks do */
 };
+
+/* Names a capability in a word, as static text: "fencing". It is NULL for what is not one bit of
+ * enum snib_cap. Thread-safe, never blocks. */
+SNIB_API const char *snib_cap_name(unsigned cap);
+
+/* Describes a capability in a few words, as static text: "fencing tokens that rise per name". It is
+ * NULL for what is not one bit of enum snib_cap. Thread-safe, never blocks. */
+SNIB_API const char *snib_cap_text(unsigned cap);
 
 /* One engine of this build. All texts are static. */
 struct snib_engine_info {
-        size_t size;           /* sizeof(struct snib_engine_info), set by the caller */
+        size_t size;           /* SNIB_ENGINE_INFO_INIT */
         const char *name;      /* "redis" */
         const char *schemes;   /* "redis:// redis+unix://" */
         const char *summary;   /* one line */
@@ -155,8 +215,12 @@ struct snib_engine_info {
         const char *on_failover;
         unsigned caps; /* bits of enum snib_cap */
 };
+/* clang-format off */
+#define SNIB_ENGINE_INFO_INIT { sizeof(struct snib_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
 
-/* The engines of this build, index 0, 1, ...: 1 and fills *ret_info, or 0 past the last. Thread-safe, never blocks. */
+/* Describes one engine of this build. `index` counts from 0. Answers 1 and fills *ret_info, or 0
+ * past the last engine. Thread-safe, never blocks. */
 SNIB_API int snib_engine_at(int index, struct snib_engine_info *ret_info);
 
 #ifdef __cplusplus

@@ -3,11 +3,11 @@
 #define SNIB_ERROR_H
 
 /*
- * Results and errors. Every call answers an int: positive or zero is an answer, negative is one of the
- * codes below. A code belongs to a class that says what a program can do about it.
+ * Results and errors. A call answers an int. Positive or zero is an answer, negative is one of
+ * the codes below. A code belongs to a class that says what a program can do about it.
  *
- * Calls take an optional `struct snib_error *err` for detail. It may be NULL. It is filled on failure only and
- * owns nothing. The text never holds a password or the id of a hold.
+ * A call takes an optional `struct snib_error *err` for detail. It may be NULL. It is filled only
+ * on failure and owns nothing. The text never holds a password or the id of a hold.
  *
  *     struct snib_error err = SNIB_ERROR_INIT;
  *     int r = snib_open(&client, "redis://cache1", NULL, &err);
@@ -35,8 +35,8 @@ enum snib_error_class {
 };
 
 /*
- * The one table of errors: X(code name, number, class, what it means). It makes the enum, the texts of
- * snib_strerror() and the list in the manual. Numbers are ABI.
+ * The one table of errors: X(code name, number, class, what it means). It makes the enum, the
+ * texts of snib_strerror() and the list in the manual. Numbers are ABI.
  */
 #define SNIB_ERRORS(X)                                                                                       \
         X(SNIB_EINVAL, -1, SNIB_CLASS_USAGE, "an argument is not valid")                                     \
@@ -62,7 +62,8 @@ enum snib_error_class {
         X(SNIB_EPROTOCOL, -21, SNIB_CLASS_CORRUPT, "the server's answer makes no sense")                     \
         X(SNIB_ECORRUPT, -22, SNIB_CLASS_CORRUPT, "the stored data makes no sense")                          \
         X(SNIB_EUPGRADE, -23, SNIB_CLASS_USAGE, "a read lock cannot become a write lock; release it first")  \
-        X(SNIB_ELIMIT, -24, SNIB_CLASS_USAGE, "a number is beyond its limit")
+        X(SNIB_ELIMIT, -24, SNIB_CLASS_USAGE, "a number is beyond its limit")                                \
+        X(SNIB_ECONFIG, -25, SNIB_CLASS_USAGE, "the place that is configured cannot be one")
 
 enum snib_error_code {
 #define SNIB_ERROR_ENUM(name, number, cls, text) name = (number),
@@ -73,9 +74,9 @@ enum snib_error_code {
 
 #define SNIB_ERROR_TEXT_MAX 320
 
-/* Detail of a failure. `size` is the caller's size of the struct; set it with SNIB_ERROR_INIT. */
+/* Detail of a failure. Begin with SNIB_ERROR_INIT, or zeroed: both work. */
 struct snib_error {
-        size_t size;
+        size_t size;                    /* SNIB_ERROR_INIT; 0 stands for the struct of version 0.1 */
         int code;                       /* one of enum snib_error_code */
         int engine_code;                /* the engine's own number (errno, SQLite result code), 0 if there is none */
         char text[SNIB_ERROR_TEXT_MAX]; /* one line: what was wrong, with which argument, what to do */
@@ -85,14 +86,17 @@ struct snib_error {
 #define SNIB_ERROR_INIT { sizeof(struct snib_error), 0, 0, { 0 } }
 /* clang-format on */
 
-/* The class of a negative result, 0 for any other number. Thread-safe, never blocks. */
+/* Tells the class of a negative result, one of enum snib_error_class. It is 0 for any other number.
+ * Thread-safe, never blocks. */
 SNIB_API int snib_error_class(int code);
 
-/* A short static text for a result. Never NULL. Thread-safe, never blocks. */
+/* Says in a few words what a result means, as static text. Never NULL. Thread-safe, never
+ * blocks. */
 SNIB_API const char *snib_strerror(int code);
 
-/* The constant's name as static text ("SNIB_ELOST"), or "SNIB_OK" for any number that is not an error. Thread-safe,
- * never blocks. */
+/* Names a result's constant, as static text: "SNIB_ELOST". It is "SNIB_OK" for 0 and every positive
+ * number, and "(not an error code of snib)" for a negative number that is no code. Never NULL.
+ * Thread-safe, never blocks. */
 SNIB_API const char *snib_error_name(int code);
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
 #define SNIB_LOCK_H
 
 /*
- * A lock: mutual exclusion by name, with an owner and a lease.
+ * A lock is mutual exclusion by name, with an owner and a lease.
  *
  *     snib_lock *lock;
  *     snib_grant *grant;
@@ -16,11 +16,13 @@
  *
  * or, with gcc or clang, released on every way out of the block:
  *
+ *     struct snib_scope held = SNIB_SCOPE_INIT;
  *     SNIB_WITH_LOCK(held, lock, 2000) {
  *             sell_one(snib_grant_token(held.grant));
  *     }
  *
- * Thread class: a lock handle is thread-safe; it must outlive the calls made on it, not the grants they gave.
+ * Thread class: a lock handle is thread-safe; it must outlive the calls made on it, not the grants
+ * they gave.
  */
 
 #include <snib/grant.h>
@@ -37,8 +39,8 @@ enum snib_lock_kind {
         SNIB_LOCK_FENCED = 2, /* re-entrant, and its token counter is kept by the engine (Redisson's fenced lock) */
         SNIB_LOCK_FAIR = 3,   /* re-entrant, granted strictly in the order of arrival; dead waiters are skipped */
         SNIB_LOCK_FAIR_NON_REENTRANT = 4,
-        SNIB_LOCK_SPIN = 5 /* re-entrant; a release tells nobody, waiters ask again after 1, 2, 4 ... 128 ms. For locks
-                              that are held for a moment and seldom wanted by two */
+        SNIB_LOCK_SPIN = 5 /* re-entrant; a release sends no message, and waiters ask again after 1, 2, 4 ... 128 ms.
+                              For locks that are held for a moment and seldom wanted by two */
 };
 
 /* Options of a lock. Zero means default everywhere. */
@@ -51,19 +53,23 @@ struct snib_lock_options {
         int fixed_lease;     /* 0: the watchdog renews every third of the lease; 1: the hold ends with the lease */
         int64_t max_hold_ms; /* cap on the total hold; 0: none */
 };
-#define SNIB_LOCK_OPTIONS_INIT sizeof(struct snib_lock_options)
+/* clang-format off */
+#define SNIB_LOCK_OPTIONS_INIT { sizeof(struct snib_lock_options), 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
 
 /*
- * Makes a lock handle; no I/O, never blocks. `name` is bytes, 1 to SNIB_NAME_MAX, without NUL; it is copied.
- * Errors: SNIB_ENAME, SNIB_ELEASE, SNIB_EINVAL, SNIB_EFORK, SNIB_ENOMEM.
+ * Makes a handle of a lock. `name` is 1 to SNIB_NAME_MAX bytes without NUL; it is copied.
+ * `options` may be NULL. No I/O, never blocks. Errors: SNIB_ENAME, SNIB_ELEASE, SNIB_EINVAL,
+ * SNIB_EUNSUPPORTED, SNIB_EFORK, SNIB_ENOMEM.
  */
 SNIB_API int snib_lock_new(snib_client *client, const char *name, const struct snib_lock_options *options,
                            snib_lock **ret_lock, struct snib_error *err);
 
-/* Frees the handle. Grants live on. NULL is allowed. No wait may be going on. */
+/* Frees the handle of a lock. Grants live on. NULL is allowed. No wait may be going on. */
 SNIB_API void snib_lock_free(snib_lock *lock);
 
-/* The name given at snib_lock_new(), ended by a NUL. Lives as long as the handle. */
+/* Gives the name that the handle was made with, with a NUL at its end. It lives as long as the
+ * handle. Never blocks. */
 SNIB_API const char *snib_lock_name(const snib_lock *lock);
 
 #define SNIB_OWNER_MAX 96
@@ -72,14 +78,14 @@ SNIB_API const char *snib_lock_name(const snib_lock *lock);
 
 /* What is known about a lock. Unknown texts are empty, unknown numbers -1.
  *
- * Of the threads of a client that wait for a plain or a fenced lock one asks the engine, and a hold may pass from one
- * to the next without its knowing, each time with a new token (doc/design/core.md). So of the threads of another client
- * that wait one is counted; `since_ms` is when the engine gave the client the lock; and the token that another
- * client's thread really has may be up to 15 higher than what is said here, or on Redis up to 15 lower, for it counts
- * there. */
+ * Several threads of one client can wait for a plain or a fenced lock. One of them asks the engine.
+ * The hold can pass from one thread to the next without the engine's knowing, each time with a new
+ * token (doc/design/core.md). So for another client: its waiting threads count as one; `since_ms`
+ * is when the engine gave the lock to the client; and the token of the thread that holds it may be
+ * up to 15 higher than `token`, or on Redis up to 15 lower. */
 struct snib_lock_info {
         size_t size;                /* SNIB_LOCK_INFO_INIT */
-        int held;                   /* 1 if anybody holds it */
+        int held;                   /* 1 if it is held */
         int mine;                   /* 1 if the asking owner holds it through this client */
         int depth;                  /* its re-entries, 0 if not mine */
         int64_t token;              /* of the present hold; see above */
@@ -94,106 +100,163 @@ struct snib_lock_info {
         char label[SNIB_LABEL_MAX];
         int kind;        /* enum snib_kind: what is stored under the name */
         int foreign;     /* 1: the holder is a client of another make (Redisson) */
-        int64_t holders; /* how many hold: readers, taken permits; 0 or 1 for a lock. The texts are about one of them */
+        int64_t holders; /* how many holders: readers, taken permits; 0 or 1 for a lock. The texts are about one */
         int64_t value;   /* semaphore, permits: free ones; latch: count; register: version; else -1 */
         int64_t limit;   /* permits: all of them; else -1 */
+        int64_t left;    /* 1: nobody holds it, it stays until its lease ends; see snib_grant_leave(). Only engines that
+                            know when a holder dies tell; else 0 */
+        char next[SNIB_OWNER_MAX]; /* the first in the queue of a fair lock, as the engine stores it */
+        int64_t next_left_ms;      /* until its turn is over, if it does not take it; -1 unknown */
 };
 /* clang-format off */
-#define SNIB_LOCK_INFO_INIT { sizeof(struct snib_lock_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, 0, 0, 0 }
+#define SNIB_LOCK_INFO_INIT { sizeof(struct snib_lock_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, 0, 0, 0, 0, { 0 }, 0 }
 /* clang-format on */
 
 /*
- * Acquires: 1 and *ret_grant is a grant to be released; 0 not in time; negative an error, and nothing is held.
- * wait_ms: 0 tries once, SNIB_FOREVER waits without limit. It may last one engine time-out longer than wait_ms only for
- * the single try of wait_ms 0. The same owner acquiring again while it holds gets the same grant, one deeper.
- * SNIB_ELOST: this owner held it, and the hold was found lost on re-entry; release the grant, then acquire anew.
- * SNIB_EUNKNOWN: the engine did not answer; what it may have granted is released in the background, at the latest by
- * its lease. Blocks. Thread-safe. Errors: SNIB_EREENTRY, SNIB_ELOST, SNIB_EUNREACHABLE, SNIB_ENOTREADY, SNIB_EUNKNOWN,
- * SNIB_EAUTH, SNIB_EPERM, SNIB_EKIND, SNIB_EREFUSED, SNIB_ECANCELLED, SNIB_ECLOSED, SNIB_EFORK, SNIB_ENOMEM,
- * SNIB_EPROTOCOL.
+ * Acquires a lock, and waits for it if it is held. Answers 1 and *ret_grant, a grant to be
+ * released; 0 if the lock was not free in time; or an error, and then nothing is held. A wait_ms of
+ * 0 tries once, SNIB_FOREVER waits without limit. A limit is kept whatever the engine does: a
+ * question that it has not answered by then is waited for a moment longer (30 ms). A single try
+ * lasts at most one time-out. If the owner holds the lock already, it gets the same grant, one
+ * deeper. SNIB_ELOST: this owner held it, and has lost it; release the grant, then acquire again.
+ * SNIB_EUNKNOWN: the engine did not answer; what it may have granted is released in the background,
+ * and ends with its lease at the latest. Blocks. Thread-safe. Errors: SNIB_EREENTRY, SNIB_ELOST,
+ * SNIB_EUNREACHABLE, SNIB_ENOTREADY, SNIB_EUNKNOWN, SNIB_EAUTH, SNIB_EPERM, SNIB_EKIND,
+ * SNIB_EREFUSED, SNIB_ECANCELLED, SNIB_ECLOSED, SNIB_EFORK, SNIB_ENOMEM, SNIB_EPROTOCOL.
  */
 SNIB_API int snib_lock_acquire(snib_lock *lock, int64_t wait_ms, snib_grant **ret_grant, struct snib_error *err);
 
-/* As snib_lock_acquire(); when it answers 0, *ret_holder says who holds it and the place in the queue, without another
- * round trip. */
+/* Acquires a lock, or tells who holds it. It does what snib_lock_acquire() does. If it answers 0,
+ * ret_holder has the holder and the caller's place in the queue, without another round trip.
+ * Blocks. Thread-safe. */
 SNIB_API int snib_lock_acquire_info(snib_lock *lock, int64_t wait_ms, snib_grant **ret_grant,
                                     struct snib_lock_info *ret_holder, struct snib_error *err);
 
-/* As snib_lock_acquire() with wait_ms 0: one try, and no waiting for the holder. Blocks at most one time-out.
- * Thread-safe. */
+/* Tries once to acquire a lock. It does not wait for the holder. It answers as snib_lock_acquire()
+ * with a wait_ms of 0. Blocks at most one time-out. Thread-safe. */
 SNIB_API int snib_lock_try(snib_lock *lock, snib_grant **ret_grant, struct snib_error *err);
 
-/*
- * Acquires without waiting for it: `acquired(arg, result, grant, err)` runs exactly once if this answers 0, never if it
- * answers an error. `result` is as of snib_lock_acquire(); `grant` is NULL unless result is 1. Never blocks.
- * Thread-safe. The owner is the thread that calls this, unless the lock has an owner key.
- */
+/* Called once when an acquire that was not waited for is over. `result` is as of
+ * snib_lock_acquire(); `grant` is NULL unless it is 1. `err` has the detail if it is negative, and
+ * lives during the callback. */
 typedef void snib_acquired_callback(void *arg, int result, snib_grant *grant, const struct snib_error *err);
+
+/*
+ * Acquires a lock without waiting. `acquired` runs exactly once if this answers 0; it never runs
+ * if this answers an error. The owner is the thread that calls this, unless the lock has an owner
+ * key. Never blocks. Thread-safe.
+ */
 SNIB_API int snib_lock_acquire_async(snib_lock *lock, int64_t wait_ms, snib_acquired_callback *acquired, void *arg,
                                      struct snib_error *err);
 
-/* Ends every wait that goes on through this handle, blocking or not, with SNIB_ECANCELLED; answers how many. A hold
- * that the engine had just granted to such a wait is released in the background. Never blocks. Thread-safe, from any
- * thread. */
+/* Ends every wait through this handle of a lock, blocking or not. Each ends with SNIB_ECANCELLED.
+ * Answers how many. A hold that the engine had just granted to such a wait is released in the
+ * background. Never blocks. Thread-safe. */
 SNIB_API int snib_lock_cancel(snib_lock *lock);
 
-/* Pays back one acquire of the calling owner, as snib_grant_release(). SNIB_ENOTOWNER: this owner holds nothing;
- * nothing was changed. */
+/* Pays back one acquire of the calling owner. It answers as snib_grant_release() does.
+ * SNIB_ENOTOWNER: this owner holds nothing; nothing was changed. Blocks at most one time-out.
+ * Thread-safe. */
 SNIB_API int snib_lock_release(snib_lock *lock, struct snib_error *err);
 
-/* The grant of the calling owner, or NULL. It stays as it is; no acquire is added. Never blocks. */
+/* Gives the grant of the calling owner, or NULL. The grant stays as it is; no acquire is added.
+ * Never blocks. Thread-safe. */
 SNIB_API snib_grant *snib_lock_grant(snib_lock *lock);
 
-/* Takes the lock away from whoever holds it: 1 taken away, 0 nobody held it. The holder learns it by a loss. Its
- * fencing token stays below the next one. Blocks at most one time-out. */
+/* Takes the lock away from its holder. Answers 1, or 0 if it was not held. The holder learns it by
+ * a loss. Its fencing token stays below the next one. Blocks at most one time-out. Thread-safe. */
 SNIB_API int snib_lock_force_release(snib_lock *lock, struct snib_error *err);
 
-/* Fills *ret_info from the engine: 1 held, 0 free, or an error. Blocks at most one time-out. */
+/* Takes a waiter out of the queue of a fair lock, be it dead or not: `waiter` is
+ * snib_lock_info.next. 1: it stood there, 0: it did not. Who holds the lock keeps it, and the next
+ * in the queue is told. A waiter that lives asks again, and stands at the end. For a dead waiter of
+ * another make that keeps everybody waiting: Redisson's stands for 5 minutes. Blocks at most one
+ * time-out. Thread-safe. Errors: SNIB_EINVAL: no fair lock. */
+SNIB_API int snib_lock_drop_waiter(snib_lock *lock, const char *waiter, struct snib_error *err);
+
+/* Asks the engine who holds a lock. Answers 1 if it is held, 0 if it is free, or an error, and
+ * fills ret_info unless it is an error. Blocks at most one time-out. Thread-safe. */
 SNIB_API int snib_lock_query(snib_lock *lock, struct snib_lock_info *ret_info, struct snib_error *err);
 
-/* The same without waiting. `info` lives during the callback. As of snib_lock_acquire_async() otherwise. */
+/* Called once when a question that was not waited for is answered. `result` is that of the blocking
+ * call. `info` and `err` live during the callback. */
 typedef void snib_info_callback(void *arg, int result, const struct snib_lock_info *info, const struct snib_error *err);
+
+/* Asks who holds a lock without waiting. `done` runs exactly once if this answers 0, with what
+ * snib_lock_query() would answer; it never runs if this answers an error. Never blocks.
+ * Thread-safe. */
 SNIB_API int snib_lock_query_async(snib_lock *lock, snib_info_callback *done, void *arg, struct snib_error *err);
 
-/*
- * Calls `each(arg, name, name_len, info)` for everything that the engine knows to be held, in no particular order, in
- * the calling thread, after all of them were read; it ends early when `each` answers non-zero. `name` and `info` live
- * during the callback. Answers how many were seen, or an error. Blocks; on a large server it reads in steps that do not
- * hold the server up.
- */
+/* Called by snib_list() for each name. `name` and `info` live during the callback. It answers 0 to
+ * go on, or another number to stop. */
 typedef int snib_list_callback(void *arg, const char *name, size_t name_len, const struct snib_lock_info *info);
+
+/*
+ * Lists everything that the engine knows to be held. `each` is called for each name, in no
+ * particular order, in the calling thread, after all names were read. Answers how many times it was
+ * called, or an error. Blocks; on a large server it reads in steps that do not hold the server up.
+ * Thread-safe.
+ */
 SNIB_API int64_t snib_list(snib_client *client, snib_list_callback *each, void *arg, struct snib_error *err);
 
 /*
- * Fills *ret_info with whatever is stored under a name, of any kind: 1 held (or there, for what is not held), 0
- * nothing, or an error. On Redis a plain number can be a semaphore or a latch: its kind is then SNIB_KIND_COUNTER.
+ * Tells what is stored under a name, of any kind. Answers 1 if it is held (or is there, if it is
+ * of a kind that is not held), 0 if there is nothing, or an error; fills *ret_info unless it is an
+ * error. On Redis a plain number can be a semaphore or a latch: its kind is then SNIB_KIND_COUNTER.
  * Blocks at most one time-out. Thread-safe.
  */
 SNIB_API int snib_describe(snib_client *client, const char *name, size_t name_len, struct snib_lock_info *ret_info,
                            struct snib_error *err);
 
-/* A scoped hold, for SNIB_WITH_LOCK. `result` is as of snib_lock_acquire(). */
+/* What SNIB_WITH_LOCK works with: begin with SNIB_SCOPE_INIT, or zeroed. */
 struct snib_scope {
-        snib_grant *grant;
-        int result;
-        int entered;
+        size_t size;            /* SNIB_SCOPE_INIT */
+        struct snib_error *err; /* where the detail of a failure goes, or NULL; set by the caller */
+        snib_grant *grant;      /* the grant, inside the block; NULL outside */
+        int result;             /* after the block: 1 it ran under the lock, 0 the lock was not free in time,
+                                   negative an error; without 1 the block did not run */
+        int released;           /* after the block: 1 released, 0 still held by an outer acquire of this owner,
+                                   negative as of snib_grant_release(): SNIB_ELOST, the lock was lost meanwhile */
 };
+/* clang-format off */
+#define SNIB_SCOPE_INIT { sizeof(struct snib_scope), 0, 0, 0, 0 }
+/* clang-format on */
 
-/* Acquires as snib_lock_acquire() does, for SNIB_WITH_LOCK; `grant` is NULL unless `result` is 1. Blocks. Thread-safe.
- */
-SNIB_API struct snib_scope snib_scope_begin(snib_lock *lock, int64_t wait_ms);
-/* Releases what the scope holds, if it holds anything, and empties it. Blocks at most one time-out. */
-SNIB_API void snib_scope_end(struct snib_scope *scope);
+/* Begins a block of SNIB_WITH_LOCK. It acquires as snib_lock_acquire() does. Answers `scope` if the
+ * lock was acquired, else NULL; scope->result says why. A scope that is in use is refused with
+ * SNIB_EINVAL. Blocks. One thread at a time for each scope. */
+SNIB_API struct snib_scope *snib_scope_enter(struct snib_scope *scope, snib_lock *lock, int64_t wait_ms);
+
+/* Ends a block of SNIB_WITH_LOCK. It releases what the block holds, if it has not done so, says in
+ * `released` how that went, and sets *entered to NULL. NULL is allowed. Blocks at most one
+ * time-out. */
+SNIB_API void snib_scope_leave(struct snib_scope **entered);
 
 #if defined(__GNUC__)
 /*
- * Runs the block that follows under the lock, if it was acquired within wait_ms, and releases it on every way out of
- * the block: its end, break, continue, return, goto. `held` is a struct snib_scope visible in the block. The block is
- * skipped when the lock was not acquired.
+ * Runs the block that follows under the lock, if the lock was acquired within wait_ms. The lock
+ * is released on every way out of the block: its end, break, continue, return, goto. `held` is the
+ * name of a struct snib_scope of the caller. Inside the block held.grant is the grant. After the
+ * block held.result and held.released say what happened.
+ *
+ *     struct snib_scope held = SNIB_SCOPE_INIT;
+ *
+ *     SNIB_WITH_LOCK(held, lock, 2000) {
+ *             sell_one(snib_grant_token(held.grant));
+ *     }
+ *     if (held.result == 0)
+ *             ... busy; the block did not run ...
+ *     else if (held.result < 0)
+ *             ... an error; the block did not run ...
+ *     else if (held.released == SNIB_ELOST)
+ *             ... it ran, and the lock was lost meanwhile ...
  */
-#define SNIB_WITH_LOCK(held, lock, wait_ms)                                                                         \
-        for (struct snib_scope held __attribute__((cleanup(snib_scope_end))) = snib_scope_begin((lock), (wait_ms)); \
-             held.result == 1 && !held.entered; held.entered = 1)
+/* clang-format off */
+#define SNIB_WITH_LOCK(held, lock, wait_ms)                                                                \
+        for (struct snib_scope *snib_entered_##held __attribute__((cleanup(snib_scope_leave))) =           \
+                 snib_scope_enter(&(held), (lock), (wait_ms));                                             \
+             snib_entered_##held; snib_scope_leave(&snib_entered_##held))
+/* clang-format on */
 #endif
 
 #ifdef __cplusplus

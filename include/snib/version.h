@@ -17,7 +17,7 @@ extern "C" {
 #define SNIB_VERSION_PATCH 0
 #define SNIB_VERSION "0.1.0"
 
-/* The version of the library in use, as static text such as "0.1.0". Thread-safe, never blocks. */
+/* Tells the version of the library in use, as static text: "0.1.0". Thread-safe, never blocks. */
 SNIB_API const char *snib_version(void);
 
 #ifdef __cplusplus

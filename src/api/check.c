@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Checks of arguments, and the copying of structs that carry their size. A caller compiled with older or newer headers
- * has a shorter or longer struct: what both sides know is copied, nothing beyond the caller's memory is touched, and
- * nothing the caller set is silently ignored. Pure; any thread.
+ * Checks of arguments, and the copying of structs that carry their size. A caller compiled with
+ * older or newer headers has a shorter or longer struct: what both sides know is copied, nothing
+ * beyond the caller's memory is touched, and nothing the caller set is silently ignored. A size of
+ * 0
+ * is that of the first version, so that a zeroed struct works. Pure; any thread.
  */
 
 #include "api/internal.h"
 #include "base/error.h"
 #include <string.h>
 
-static size_t size_of(const void *given)
+/* What the caller says its struct's size is; 0 stands for `first`. */
+static size_t size_of(const void *given, size_t first)
 {
         size_t size;
 
         memcpy(&size, given, sizeof(size));
-        return size;
+        return size ? size : first;
 }
+
+/* Until 0.1.0 is released every field is one of the first version. With the first field that is
+ * appended after it, the line of its struct goes. */
+_Static_assert(SNIB__FIRST_OPTIONS == sizeof(struct snib_options), "name its last field in api/internal.h");
+_Static_assert(SNIB__FIRST_LOCK_OPTIONS == sizeof(struct snib_lock_options), "name its last field in api/internal.h");
+_Static_assert(SNIB__FIRST_MULTILOCK_OPTIONS == sizeof(struct snib_multilock_options), "name its last field");
+_Static_assert(SNIB__FIRST_LOCK_INFO == sizeof(struct snib_lock_info), "name its last field in api/internal.h");
+_Static_assert(SNIB__FIRST_PERMITS_INFO == sizeof(struct snib_permits_info), "name its last field in api/internal.h");
 
 /* Larger than any struct of ours will ever be: a size that was never set. */
 #define SIZE_ABSURD 65536
@@ -25,11 +36,13 @@ static int size_check(size_t size, const char *what, struct snib_error *err)
 {
         if (size > sizeof(size_t) && size <= SIZE_ABSURD)
                 return 0;
-        return snib__error(err, SNIB_EINVAL, "the field size of %s is %zu; set it with the _INIT macro of the struct",
+        return snib__error(err, SNIB_EINVAL,
+                           "the field size of %s is %zu; set it with the _INIT macro of the struct, or leave it 0",
                            what, size);
 }
 
-int snib__options_copy(void *ret, size_t known, const void *given, const char *what, struct snib_error *err)
+int snib__options_copy(void *ret, size_t known, size_t first, const void *given, const char *what,
+                       struct snib_error *err)
 {
         size_t size;
         int r;
@@ -37,7 +50,7 @@ int snib__options_copy(void *ret, size_t known, const void *given, const char *w
         memset(ret, 0, known);
         if (!given)
                 return 0;
-        size = size_of(given);
+        size = size_of(given, first);
         if ((r = size_check(size, what, err)) < 0)
                 return r;
         for (size_t i = known; i < size; i++)
@@ -53,17 +66,17 @@ int snib__options_copy(void *ret, size_t known, const void *given, const char *w
 
 int snib__result_check(const void *ret, const char *what, struct snib_error *err)
 {
-        return ret ? size_check(size_of(ret), what, err) : snib__null(what, err);
+        return ret ? size_check(size_of(ret, SIZE_ABSURD), what, err) : snib__null(what, err);
 }
 
-int snib__result_copy(void *ret, const void *ours, size_t known, const char *what, struct snib_error *err)
+int snib__result_copy(void *ret, const void *ours, size_t known, size_t first, const char *what, struct snib_error *err)
 {
         size_t size;
         int r = snib__result_check(ret, what, err);
 
         if (r < 0)
                 return r;
-        size = size_of(ret);
+        size = size_of(ret, first);
         memset(ret, 0, size);
         memcpy(ret, ours, size < known ? size : known);
         memcpy(ret, &size, sizeof(size));

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/client.h: opening, closing, and driving by an event loop. Checks and conversions only; what a client is stands
- * in runtime/client.h. Any thread.
+ * snib/client.h: opening, closing, and driving by an event loop. Checks and conversions only; what
+ * a client is stands in runtime/client.h. Any thread.
  */
 
 #include "api/internal.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include <stdlib.h>
 
 const char *snib_kind_text(int kind)
 {
         return snib__kind_text(kind);
+}
+
+int snib_duration_parse(const char *text, int64_t *ret_ms)
+{
+        return text && ret_ms ? snib__duration_parse(text, ret_ms) : SNIB_EINVAL;
 }
 
 static int threads_check(int threads, struct snib_error *err)
@@ -39,6 +45,14 @@ static int spin_check(int64_t spin_us, struct snib_error *err)
                            (long long)spin_us, (long long)SNIB_SPIN_MAX_US);
 }
 
+static int open_check(int64_t open_ms, struct snib_error *err)
+{
+        if (open_ms >= 0 && open_ms <= INT32_MAX)
+                return 0;
+        return snib__error(err, SNIB_EINVAL, "options.open_ms is %lld; use 1 to %d milliseconds, or 0 for no limit",
+                           (long long)open_ms, INT32_MAX);
+}
+
 static const char *url_choose(const char *url)
 {
         const char *env;
@@ -57,9 +71,10 @@ int snib_open(snib_client **ret_client, const char *url, const struct snib_optio
 
         if (!ret_client)
                 return snib__null("ret_client", err);
-        if ((r = snib__options_copy(&o, sizeof(o), options, "options", err)) < 0 ||
+        if ((r = snib__options_copy(&o, sizeof(o), SNIB__FIRST_OPTIONS, options, "options", err)) < 0 ||
             (r = threads_check(o.threads, err)) < 0 || (r = timeout_check(o.timeout_ms, err)) < 0 ||
-            (r = spin_check(o.spin_us, err)) < 0 || (r = snib__lease_check(o.lease_ms, "options.lease_ms", err)) < 0)
+            (r = spin_check(o.spin_us, err)) < 0 || (r = open_check(o.open_ms, err)) < 0 ||
+            (r = snib__lease_check(o.lease_ms, "options.lease_ms", err)) < 0)
                 return r;
         config = (struct snib__client_config){.url = url_choose(url),
                                               .threads = o.threads,
@@ -68,6 +83,7 @@ int snib_open(snib_client **ret_client, const char *url, const struct snib_optio
                                               .label = o.label,
                                               .unreachable_ok = o.unreachable_ok != 0,
                                               .spin_us = o.spin_us,
+                                              .open_ms = o.open_ms,
                                               .trace = o.trace,
                                               .trace_arg = o.trace_arg};
         return snib__client_open(ret_client, &config, err);
@@ -77,6 +93,18 @@ void snib_close(snib_client *client)
 {
         if (client)
                 snib__client_close(client);
+}
+
+const char *snib_client_url(const snib_client *client)
+{
+        return client ? client->url : "";
+}
+
+int snib_local_directory(char *ret_path, size_t size, struct snib_error *err)
+{
+        if (!ret_path)
+                return snib__null("ret_path", err);
+        return snib__engine_find("local")->directory(ret_path, size, err);
 }
 
 /* The functions of the loop have no `err`: 0 or a code. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/election.h: a lock of its own kind, that no owner enters twice, and whose holder can be observed. Checks and
- * passes on. Any thread.
+ * snib/election.h: a lock of its own kind, that no owner enters twice, and whose holder can be
+ * observed. Checks and passes on. Any thread.
  */
 
 #include "api/internal.h"
@@ -103,7 +103,7 @@ int snib_election_observe(snib_election *election, int64_t last_term, int64_t wa
                 return r;
         r = snib__acquire(&election->object, &want, NULL, &info, err);
         if (r == 1)
-                (void)snib__result_copy(ret_leader, &info, sizeof(info), "ret_leader", err);
+                (void)snib__result_copy(ret_leader, &info, sizeof(info), SNIB__FIRST_LOCK_INFO, "ret_leader", err);
         return r;
 }
 

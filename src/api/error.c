@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/error.h: the class, the text and the name of a code, all made from the one table in the header. Pure; any
- * thread.
+ * snib/error.h: the class, the text and the name of a code, all made from the one table in the
+ * header. Pure; any thread.
  */
 
 #include <snib/error.h>
@@ -29,7 +29,7 @@ const char *snib_strerror(int code)
                 SNIB_ERRORS(TEXT)
 #undef TEXT
         default:
-                return code < 0 ? "unknown error" : "success";
+                return code < 0 ? "not an error code of snib" : "success";
         }
 }
 
@@ -42,6 +42,6 @@ const char *snib_error_name(int code)
                 SNIB_ERRORS(NAME)
 #undef NAME
         default:
-                return "SNIB_OK";
+                return code < 0 ? "(not an error code of snib)" : "SNIB_OK";
         }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/grant.h: what a hold knows about itself, its loss, its release and renewal. Checks the arguments; the hold is
- * the runtime's. Any thread, but one at a time for a release.
+ * snib/grant.h: what a hold knows about itself, its loss, its release and renewal. Checks the
+ * arguments; the hold is the runtime's. Any thread, but one at a time for a release.
  */
 
 #include "api/internal.h"
@@ -34,7 +34,8 @@ const char *snib_loss_text(int reason)
 
 int snib_grant_valid(const snib_grant *grant)
 {
-        /* Acquire: who sees the hold valid sees what the acquire wrote. A forked child finds 0 here. */
+        /* Acquire: who sees the hold valid sees what the acquire wrote. A forked child finds 0
+         * here. */
         return grant && snib__os_now() < atomic_load_explicit(&grant->hold.valid_until, memory_order_acquire);
 }
 
@@ -82,6 +83,13 @@ int snib_grant_loss(const snib_grant *grant)
         return grant_check(grant, NULL) < 0 ? SNIB_LOSS_NONE : snib__grant_loss((snib_grant *)grant);
 }
 
+int snib_grant_trouble(snib_grant *grant, struct snib_error *err)
+{
+        int r = grant_check(grant, err);
+
+        return r < 0 ? r : snib__grant_trouble(grant, err);
+}
+
 int snib_grant_loss_fd(snib_grant *grant)
 {
         int r = grant_check(grant, NULL);
@@ -101,6 +109,16 @@ int snib_grant_release(snib_grant *grant, struct snib_error *err)
         int r = grant_check(grant, err);
 
         return r < 0 ? r : snib__release(grant, err);
+}
+
+int snib_grant_leave(snib_grant *grant, int64_t lease_ms, struct snib_error *err)
+{
+        int r = grant_check(grant, err);
+
+        if (r == 0 && (lease_ms < 1 || lease_ms > SNIB_LEASE_MAX_MS))
+                r = snib__error(err, SNIB_ELEASE, "lease_ms is %lld; use 1 to %lld", (long long)lease_ms,
+                                (long long)SNIB_LEASE_MAX_MS);
+        return r < 0 ? r : snib__leave(grant, lease_ms * SNIB__MS, err);
 }
 
 int snib_grant_release_async(snib_grant *grant, snib_done_callback *done, void *arg, struct snib_error *err)

@@ -3,22 +3,41 @@
 #define SNIB_API_INTERNAL_H
 
 /*
- * What the files of api/ share: the checks of arguments. api/ checks, converts milliseconds to nanoseconds, refuses
- * inert handles, and calls the runtime; nothing else.
+ * What the files of api/ share: the checks of arguments. api/ checks, converts milliseconds to
+ * nanoseconds, refuses inert handles, and calls the runtime; nothing else.
  */
 
 #include "model/op.h"
 #include "runtime/runtime.h"
+#include <stddef.h>
 
-/* Copies a caller's struct of options, which begins with its size, into ours of `known` bytes, which is zeroed first:
- * what both know. SNIB_EINVAL for a missing size, or for a longer struct that sets something this library does not
- * know. `what` names the argument. */
-int snib__options_copy(void *ret, size_t known, const void *given, const char *what, struct snib_error *err);
+/*
+ * What a size of 0 in a caller's struct stands for: the struct up to the last field it had in the
+ * first version, 0.1. A field that is appended later changes none of these; until 0.1.0 is released
+ * every field is of the first version, and goes here.
+ */
+#define SNIB__FIRST_SIZE(type, last) (offsetof(struct type, last) + sizeof(((struct type *)0)->last))
+#define SNIB__FIRST_OPTIONS SNIB__FIRST_SIZE(snib_options, open_ms)
+#define SNIB__FIRST_LOCK_OPTIONS SNIB__FIRST_SIZE(snib_lock_options, max_hold_ms)
+#define SNIB__FIRST_MULTILOCK_OPTIONS SNIB__FIRST_SIZE(snib_multilock_options, node_timeout_ms)
+#define SNIB__FIRST_LOCK_INFO SNIB__FIRST_SIZE(snib_lock_info, next_left_ms)
+#define SNIB__FIRST_PERMITS_INFO SNIB__FIRST_SIZE(snib_permits_info, waiters)
+#define SNIB__FIRST_ENGINE_INFO SNIB__FIRST_SIZE(snib_engine_info, caps)
 
-/* Copies our struct of `known` bytes into the caller's, as much as both know. SNIB_EINVAL when its size is missing. */
-int snib__result_copy(void *ret, const void *ours, size_t known, const char *what, struct snib_error *err);
+/* Copies a caller's struct of options, which begins with its size, into ours of `known` bytes,
+ * which is zeroed first: what both know. A size of 0 stands for `first`. SNIB_EINVAL for a size
+ * that cannot be, or for a longer struct that sets something this library does not know. `what`
+ * names the argument. */
+int snib__options_copy(void *ret, size_t known, size_t first, const void *given, const char *what,
+                       struct snib_error *err);
 
-/* Whether a caller's result struct says its size. */
+/* Copies our struct of `known` bytes into the caller's, as much as both know. A size of 0 stands
+ * for
+ * `first`. SNIB_EINVAL for a size that cannot be. */
+int snib__result_copy(void *ret, const void *ours, size_t known, size_t first, const char *what,
+                      struct snib_error *err);
+
+/* Whether a caller's result struct is there, with a size that can be. */
 int snib__result_check(const void *ret, const char *what, struct snib_error *err);
 
 /* 0, or SNIB_ELEASE naming the argument, the value and the range. 0 ms means default. */
@@ -43,7 +62,8 @@ int snib__alive(const struct snib_client *c, struct snib_error *err);
 /* The caller's options as our own copy. Of a noun that is no lock, `kind` must be 0. */
 int snib__object_options(struct snib_lock_options *ret, const struct snib_lock_options *given, bool lock,
                          struct snib_error *err);
-/* Fills a zeroed handle; `o` is what snib__object_options() gave. On an error snib__object_done() is still due. */
+/* Fills a zeroed handle; `o` is what snib__object_options() gave. On an error snib__object_done()
+ * is still due. */
 int snib__object_init(struct snib_lock *object, struct snib_client *client, const char *name, int kind,
                       const struct snib_lock_options *o, struct snib_error *err);
 void snib__object_done(struct snib_lock *object);
@@ -56,7 +76,8 @@ int snib__object_check(const struct snib_lock *object, const char *what, struct 
 /* 0, or SNIB_ENAME; given_length 0: it ends at its NUL. */
 int snib__name_check(const char *name, size_t given_length, size_t *ret_length, struct snib_error *err);
 
-/* As snib__ask(), for the many requests that bring one number: of a result of 1, into ret_value unless that is NULL. */
+/* As snib__ask(), for the many requests that bring one number: of a result of 1, into ret_value
+ * unless that is NULL. */
 int snib__count(struct snib_lock *object, const struct snib__op *op, int64_t *ret_value, struct snib_error *err);
 int snib__count_async(struct snib_lock *object, const struct snib__op *op, snib_value_callback *done, void *arg,
                       struct snib_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/latch.h: checks numbers and says which request a call is. A blocking call and its asynchronous twin share the
- * making of the request. Any thread.
+ * snib/latch.h: checks numbers and says which request a call is. A blocking call and its
+ * asynchronous twin share the making of the request. Any thread.
  */
 
 #include "api/internal.h"
@@ -39,31 +39,55 @@ void snib_latch_free(snib_latch *latch)
         snib__object_free(object_of(latch));
 }
 
-static int prepare_await(snib_latch *latch, int64_t wait_ms, struct snib__want *ret, struct snib_error *err)
+/* `set`: until it has a count, else until it is open. */
+static int prepare_await(snib_latch *latch, bool set, int64_t wait_ms, struct snib__want *ret, struct snib_error *err)
 {
         int r = check(latch, err);
 
+        ret->observe = set;
         return r < 0 ? r : snib__patience_check(wait_ms, &ret->patience, err);
+}
+
+static int await(snib_latch *latch, bool set, int64_t wait_ms, struct snib_error *err)
+{
+        struct snib__want want = {0};
+        int r = prepare_await(latch, set, wait_ms, &want, err);
+
+        return r < 0 ? r : snib__acquire(&latch->object, &want, NULL, NULL, err);
+}
+
+static int await_async(snib_latch *latch, bool set, int64_t wait_ms, snib_done_callback *done, void *arg,
+                       struct snib_error *err)
+{
+        struct snib__then then = {.done = done, .arg = arg};
+        struct snib__want want = {0};
+        int r = prepare_await(latch, set, wait_ms, &want, err);
+
+        if (r == 0 && !done)
+                r = snib__null("done", err);
+        return r < 0 ? r : snib__acquire_async(&latch->object, &want, &then, err);
 }
 
 int snib_latch_await(snib_latch *latch, int64_t wait_ms, struct snib_error *err)
 {
-        struct snib__want want = {0};
-        int r = prepare_await(latch, wait_ms, &want, err);
-
-        return r < 0 ? r : snib__acquire(&latch->object, &want, NULL, NULL, err);
+        return await(latch, false, wait_ms, err);
 }
 
 int snib_latch_await_async(snib_latch *latch, int64_t wait_ms, snib_done_callback *done, void *arg,
                            struct snib_error *err)
 {
-        struct snib__then then = {.done = done, .arg = arg};
-        struct snib__want want = {0};
-        int r = prepare_await(latch, wait_ms, &want, err);
+        return await_async(latch, false, wait_ms, done, arg, err);
+}
 
-        if (r == 0 && !done)
-                r = snib__null("done", err);
-        return r < 0 ? r : snib__acquire_async(&latch->object, &want, &then, err);
+int snib_latch_await_set(snib_latch *latch, int64_t wait_ms, struct snib_error *err)
+{
+        return await(latch, true, wait_ms, err);
+}
+
+int snib_latch_await_set_async(snib_latch *latch, int64_t wait_ms, snib_done_callback *done, void *arg,
+                               struct snib_error *err)
+{
+        return await_async(latch, true, wait_ms, done, arg, err);
 }
 
 int snib_latch_cancel(snib_latch *latch)

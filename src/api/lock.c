@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/lock.h, but for the scope: checks what the calls are given and passes them on to the runtime. No waiting, no
- * retry and no re-entry is decided here; what a handle is stands in object.c. Any thread.
+ * snib/lock.h, but for the scope: checks what the calls are given and passes them on to the
+ * runtime. No waiting, no retry and no re-entry is decided here; what a handle is stands in
+ * object.c. Any thread.
  */
 
 #include "api/internal.h"
+#include "base/error.h"
+#include <string.h>
 
 static int lock_check(const snib_lock *lock, struct snib_error *err)
 {
@@ -74,7 +77,7 @@ int snib_lock_acquire_info(snib_lock *lock, int64_t wait_ms, snib_grant **ret_gr
                 return r;
         r = snib__acquire(lock, &want, ret_grant, &info, err);
         if (r == 0)
-                (void)snib__result_copy(ret_holder, &info, sizeof(info), "ret_holder", err);
+                (void)snib__result_copy(ret_holder, &info, sizeof(info), SNIB__FIRST_LOCK_INFO, "ret_holder", err);
         return r;
 }
 
@@ -119,6 +122,24 @@ int snib_lock_force_release(snib_lock *lock, struct snib_error *err)
         int r = lock_check(lock, err);
 
         return r < 0 ? r : snib__count(lock, &(struct snib__op){.verb = SNIB__FORCE}, NULL, err);
+}
+
+int snib_lock_drop_waiter(snib_lock *lock, const char *waiter, struct snib_error *err)
+{
+        struct snib__op op = {.verb = SNIB__FORCE};
+        int r = lock_check(lock, err);
+
+        if (r < 0)
+                return r;
+        if (!waiter)
+                return snib__null("waiter", err);
+        if (lock->kind != SNIB_KIND_FAIR)
+                return snib__error(err, SNIB_EINVAL,
+                                   "only a fair lock's queue has an order to leave; see SNIB_LOCK_FAIR");
+        if (!*waiter || strlen(waiter) >= sizeof(op.under.text))
+                return snib__error(err, SNIB_EINVAL, "waiter is no id of a waiter; take snib_lock_info.next");
+        memcpy(op.under.text, waiter, strlen(waiter) + 1);
+        return snib__count(lock, &op, NULL, err);
 }
 
 int snib_lock_query(snib_lock *lock, struct snib_lock_info *ret_info, struct snib_error *err)

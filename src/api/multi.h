@@ -3,13 +3,13 @@
 #define SNIB_API_MULTI_H
 
 /*
- * What the files of a multilock share. One record, struct snib_multigrant, lives from the first request to the last
- * release. The machine in it (core/multi.h) decides what happens next, multi_effects.c does it, multi_run.c sees to it
- * that somebody steps the machine when something has happened, multilock.c is the public calls.
- * doc/design/multilock.md tells the whole story.
+ * What the files of a multilock share. One record, struct snib_multigrant, lives from the first
+ * request to the last release. The machine in it (core/multi.h) decides what happens next,
+ * multi_effects.c does it, multi_run.c sees to it that somebody steps the machine when something
+ * has happened, multilock.c is the public calls. doc/design/multilock.md tells the whole story.
  *
- * Locks, in order: a record's, its handle's, a client's. What a client tells a part comes under that client's lock, and
- * therefore only sets atomics.
+ * Locks, in order: a record's, its handle's, a client's. What a client tells a part comes under
+ * that client's lock, and therefore only sets atomics.
  */
 
 #include "api/internal.h"
@@ -26,7 +26,8 @@ struct snib__member {
 
 struct snib_multigrant {
         pthread_mutex_t lock;
-        /* The record itself until it is over, a caller inside, calls under way, what is posted, pauses. */
+        /* The record itself until it is over, a caller inside, calls under way, what is posted,
+         * pauses. */
         atomic_int refs;
 
         /* Constant. */
@@ -68,23 +69,26 @@ struct snib_multilock {
         struct snib_lock *members[];
 };
 
-/* multi_effects.c: under the record's lock. Steps the machine as long as there is something to be done, and does it;
- * answers when to look again though nothing happens. */
+/* multi_effects.c: under the record's lock. Steps the machine as long as there is something to be
+ * done, and does it; answers when to look again though nothing happens. */
 snib__ns snib__multi_advance(struct snib_multigrant *g);
 
 /* multi_run.c */
-/* A record of an acquire that is about to begin, with a reference for the caller; its parts are attached. */
+/* A record of an acquire that is about to begin, with a reference for the caller; its parts are
+ * attached. */
 int snib__multi_new(struct snib_multilock *m, const struct snib__patience *patience, struct snib_multigrant **ret,
                     struct snib_error *err);
 void snib__multi_ref(struct snib_multigrant *g);
 void snib__multi_unref(struct snib_multigrant *g);
-/* Steps the machine on behalf of nobody who waits: what is due is posted or paused for. Without locks. */
+/* Steps the machine on behalf of nobody who waits: what is due is posted or paused for. Without
+ * locks. */
 void snib__multi_run(struct snib_multigrant *g);
 /* Steps the machine until *flag, driving the clients that nobody else drives. Without locks. */
 void snib__multi_wait(struct snib_multigrant *g, const bool *flag);
 /* One that waits looks again. */
 void snib__multi_wake(struct snib_multigrant *g);
-/* What is due is told from where callbacks run: false, every client is gone. Under the record's lock. */
+/* What is due is told from where callbacks run: false, every client is gone. Under the record's
+ * lock. */
 bool snib__multi_post(struct snib_multigrant *g);
 
 #endif

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a multilock's machine (core/multi.h) wants, done at its members' clients; what they answered, fed to it; and
- * what the caller is told when it fails. Under the record's lock; waits for nothing and calls nobody back. Not who
- * steps the machine (multi_run.c).
+ * What a multilock's machine (core/multi.h) wants, done at its members' clients; what they
+ * answered, fed to it; and what the caller is told when it fails. Under the record's lock; waits
+ * for nothing and calls nobody back. Not who steps the machine (multi_run.c).
  */
 
 #include "api/multi.h"
 #include "base/error.h"
+#include <stdio.h>
+#include <string.h>
 
-/* An error of a member, with its name. */
+/* An error of a member, with its name, which its own text may begin with. */
 static void blame_member(struct snib_multigrant *g, size_t i, int code, int engine_code, const char *text)
 {
-        (void)snib__error_engine(&g->err, code, engine_code, "member %zu of %zu, \"%s\": %s", i + 1, g->machine.count,
-                                 g->members[i].name, text[0] ? text : snib_strerror(code));
+        char name[sizeof(g->members[i].name) + 5];
+        const char *own;
+
+        (void)snprintf(name, sizeof(name), "\"%s\": ", g->members[i].name);
+        own = strstr(text, name);
+        (void)snib__error_engine(&g->err, code, engine_code, "member %zu of %zu, %s%s", i + 1, g->machine.count, name,
+                                 own       ? own + strlen(name)
+                                 : text[0] ? text
+                                           : snib_strerror(code));
 }
 
 static void blame(struct snib_multigrant *g, const struct snib__multi_effect *e)
@@ -46,7 +55,7 @@ static struct snib__name owner_of(const struct snib_multigrant *g, const struct 
 /* 0, or the error of a member that cannot be asked. */
 static int ask(struct snib_multigrant *g, struct snib__member *p, const struct snib__multi_effect *e)
 {
-        struct snib__want want = {.patience = {e->once, e->wait}, .owner = owner_of(g, p)};
+        struct snib__want want = {.patience = {e->once, e->wait}, .owner = owner_of(g, p), .generous = g->machine.red};
 
         if (g->machine.red && snib__part_is_stuck(&p->base, g->machine.node_timeout)) /* it would only gather requests
                                                                 that are executed when nobody wants them any more */
@@ -85,6 +94,10 @@ static void carry_out(struct snib_multigrant *g, const struct snib__multi_effect
         case SNIB__MULTI_ASK:
         case SNIB__MULTI_RELEASE:
                 begin(g, e);
+                break;
+        case SNIB__MULTI_HURRY:
+                if (!atomic_load(&g->parts[e->part].closed))
+                        snib__part_hurry(&g->members[e->part].base);
                 break;
         case SNIB__MULTI_CANCEL:
                 if (!atomic_load(&g->parts[e->part].closed))

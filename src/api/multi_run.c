@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who steps a multilock's machine, and when: the thread that waits for it, if one does; otherwise what is posted to a
- * member's client, where its callbacks run. What is told by a client comes under that client's lock and only sets
- * atomics, then wakes the one who waits or posts. A part's end is noted before it is looked for somebody who waits, and
- * one who stops waiting says so before he looks for ends: one of the two sees the other.
+ * Who steps a multilock's machine, and when: the thread that waits for it, if one does; otherwise
+ * what is posted to a member's client, where its callbacks run. What is told by a client comes
+ * under that client's lock and only sets atomics, then wakes the one who waits or posts. A part's
+ * end is noted before it is looked for somebody who waits, and one who stops waiting says so before
+ * he looks for ends: one of the two sees the other.
  *
- * A client that closes tells its parts and then waits for what they posted; that takes the record's lock. So whoever
- * has the record's lock and finds a part not closed may use its client until he gives the lock back.
+ * A client that closes tells its parts and then waits for what they posted; that takes the record's
+ * lock. So whoever has the record's lock and finds a part not closed may use its client until he
+ * gives the lock back.
  *
- * A record is referred to by whoever may still touch it, and freed by the last, who may have a client's lock: by then
- * its parts are detached.
+ * A record is referred to by whoever may still touch it, and freed by the last, who may have a
+ * client's lock: by then its parts are detached.
  */
 
 #include "api/multi.h"
@@ -97,7 +99,8 @@ static void tell_closed(struct snib__part *base)
         post(p);
 }
 
-/* One callback that is due, with the lock held, which is dropped around it. False: there is none. */
+/* One callback that is due, with the lock held, which is dropped around it. False: there is
+ * none. */
 static bool tell(struct snib_multigrant *g)
 {
         const struct snib__multi *m = &g->machine;
@@ -147,7 +150,8 @@ bool snib__multi_post(struct snib_multigrant *g)
         return false;
 }
 
-/* Nothing is under way at any member and nobody has a call left: the record is its referrers' only. */
+/* Nothing is under way at any member and nobody has a call left: the record is its referrers'
+ * only. */
 static bool is_over(struct snib_multigrant *g)
 {
         if (g->machine.phase != SNIB__MULTI_OVER || g->over || something_to_tell(g))
@@ -181,7 +185,8 @@ static struct snib_client *pin_one(struct snib_multigrant *g)
         return NULL;
 }
 
-/* Nobody waits: somebody has to look again at `due`. Drops the lock for a moment. True: step again now. */
+/* Nobody waits: somebody has to look again at `due`. Drops the lock for a moment. True: step again
+ * now. */
 static bool pause_for(struct snib_multigrant *g, snib__ns due)
 {
         struct snib_error err = SNIB_ERROR_INIT;
@@ -330,6 +335,7 @@ static void member_init(struct snib_multigrant *g, size_t i, struct snib_lock *l
         p->lock = lock;
         snib__text_clean(p->name, sizeof(p->name), lock->name, lock->name_length);
         g->parts[i].lease = lock->lease;
+        g->parts[i].heard = &p->base.wait.call.heard;
         g->parts[i].lasts = lock->fixed ? lock->lease : SNIB__NEVER;
         if (lock->max_hold > 0)
                 g->parts[i].lasts = snib__min(g->parts[i].lasts, lock->max_hold);

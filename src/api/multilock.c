@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/multilock.h: checks what the calls are given, puts the members in order, and hands over to whoever steps the
- * machine (multi_run.c). Any thread.
+ * snib/multilock.h: checks what the calls are given, puts the members in order, and hands over to
+ * whoever steps the machine (multi_run.c). Any thread.
  */
 
 #include "api/multi.h"
@@ -99,8 +99,8 @@ int snib_multilock_new(snib_lock *const *members, size_t count, const struct sni
 
         if (!ret_multilock)
                 return snib__null("ret_multilock", err);
-        if ((r = snib__options_copy(&o, sizeof(o), options, "options", err)) < 0 || (r = options_check(&o, err)) < 0 ||
-            (r = members_check(members, count, o.red, err)) < 0)
+        if ((r = snib__options_copy(&o, sizeof(o), SNIB__FIRST_MULTILOCK_OPTIONS, options, "options", err)) < 0 ||
+            (r = options_check(&o, err)) < 0 || (r = members_check(members, count, o.red, err)) < 0)
                 return r;
         m = snib__alloc(sizeof(*m) + count * sizeof(m->members[0]));
         if (!m)
@@ -300,7 +300,8 @@ int snib_multigrant_loss_fd(snib_multigrant *grant)
         if (fd < 0) {
                 fd = snib__os_event_new();
                 atomic_store(&grant->loss_fd, fd < 0 ? -1 : fd);
-                /* A loss comes before the store, and is seen here, or after it, and finds the descriptor. */
+                /* A loss comes before the store, and is seen here, or after it, and finds the
+                 * descriptor. */
                 if (fd >= 0 && atomic_load(&grant->machine.loss))
                         snib__os_event_set(fd);
         }

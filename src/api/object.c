@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The handle that every noun is made of: a name, as what kind it is used, and how. Checks names, options and what the
- * engine can do; makes and frees. Not the calls: each noun has its own file. Any thread.
+ * The handle that every noun is made of: a name, as what kind it is used, and how. Checks names,
+ * options and what the engine can do; makes and frees. Not the calls: each noun has its own file.
+ * Any thread.
  */
 
 #include "api/internal.h"
@@ -68,7 +69,7 @@ int snib__object_options(struct snib_lock_options *ret, const struct snib_lock_o
 {
         int r;
 
-        if ((r = snib__options_copy(ret, sizeof(*ret), given, "options", err)) < 0 ||
+        if ((r = snib__options_copy(ret, sizeof(*ret), SNIB__FIRST_LOCK_OPTIONS, given, "options", err)) < 0 ||
             (r = kind_check(ret->kind, lock, err)) < 0)
                 return r;
         if (ret->fixed_lease != 0 && ret->fixed_lease != 1)
@@ -112,8 +113,8 @@ static int engine_check(const struct snib_client *c, int kind, struct snib_error
                            c->engine->ops->info.name, snib_kind_text(kind), others);
 }
 
-/* With Redis Cluster, "{...}" chooses the slot. A brace that opens and does not close, or closes at once, looks like it
- * and is none. */
+/* With Redis Cluster, "{...}" chooses the slot. A brace that opens and does not close, or closes at
+ * once, looks like it and is none. */
 static void braces_warn(struct snib_client *client, const char *name, size_t length)
 {
         const char *open = memchr(name, '{', length);
@@ -238,6 +239,6 @@ int snib__describe(struct snib_lock *object, struct snib_lock_info *ret_info, co
                 return r;
         r = snib__ask(object, &(struct snib__op){.verb = SNIB__QUERY}, &asked, err);
         if (r >= 0)
-                (void)snib__result_copy(ret_info, &info, sizeof(info), what, err);
+                (void)snib__result_copy(ret_info, &info, sizeof(info), SNIB__FIRST_LOCK_INFO, what, err);
         return r;
 }

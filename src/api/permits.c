@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/permits.h: checks numbers and ids of permits, and says which request a call is. An acquire is a hold like a
- * lock's, but nobody's in particular. Any thread.
+ * snib/permits.h: checks numbers and ids of permits, and says which request a call is. An acquire
+ * is a hold like a lock's, but nobody's in particular. Any thread.
  */
 
 #include "api/internal.h"
@@ -206,7 +206,7 @@ int snib_permits_query(snib_permits *permits, struct snib_permits_info *ret_info
         info.limit = asked.reply.limit;
         info.next_expiry_ms = asked.reply.left_ms;
         info.waiters = asked.reply.waiters;
-        (void)snib__result_copy(ret_info, &info, sizeof(info), "ret_info", err);
+        (void)snib__result_copy(ret_info, &info, sizeof(info), SNIB__FIRST_PERMITS_INFO, "ret_info", err);
         return 1;
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/register.h: checks, and the two loops that are made of other calls: waiting for a value, and read, change and
- * write until nobody was faster. Any thread.
+ * snib/register.h: checks, and the two loops that are made of other calls: waiting for a value, and
+ * read, change and write until nobody was faster. Any thread.
  */
 
 #include "api/internal.h"
 #include "base/error.h"
 #include <stdlib.h>
 
-/* The pause before the next try of an update: random, below a limit that doubles from the first to the second. */
+/* The pause before the next try of an update: random, below a limit that doubles from the first to
+ * the second. */
 #define PAUSE_MIN SNIB__MS
 #define PAUSE_MAX (128 * SNIB__MS)
 
@@ -192,7 +193,8 @@ int snib_register_cancel(snib_register *reg)
         return snib__object_cancel(object_of(reg));
 }
 
-/* One read, change and write: 1 written, 0 somebody was faster, and *ret_stopped when `change` wanted no more. */
+/* One read, change and write: 1 written, 0 somebody was faster, and *ret_stopped when `change`
+ * wanted no more. */
 static int update_once(snib_register *reg, snib_change_callback *change, void *arg, int64_t *ret_version,
                        bool *ret_stopped, struct snib_error *err)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/rwlock.h: a pair of handles of one name. What the two sides mean to each other is decided where an acquire
- * begins (runtime/hold.c) and by the engine; here they are made and freed. Any thread.
+ * snib/rwlock.h: a pair of handles of one name. What the two sides mean to each other is decided
+ * where an acquire begins (runtime/hold.c) and by the engine; here they are made and freed. Any
+ * thread.
  */
 
 #include "api/internal.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/semaphore.h: checks numbers and says which request a call is. A blocking call and its asynchronous twin share
- * the making of the request. Any thread.
+ * snib/semaphore.h: checks numbers and says which request a call is. A blocking call and its
+ * asynchronous twin share the making of the request. Any thread.
  */
 
 #include "api/internal.h"

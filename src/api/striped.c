@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib/striped.h: a handle for each segment. They are plain lock handles, made with the handle: choosing one needs no
- * lock and no memory. Names and hash are core's (core/stripe.h). Any thread.
+ * snib/striped.h: a handle for each segment. They are plain lock handles, made with the handle:
+ * choosing one needs no lock and no memory. Names and hash are core's (core/stripe.h). Any thread.
  */
 
 #include "api/internal.h"
@@ -24,7 +24,7 @@ static int segments_new(struct snib_striped *s, struct snib_client *client, cons
         size_t all = snib__stripe_all(s->count);
         int r = 0;
 
-        o->size = SNIB_LOCK_OPTIONS_INIT;
+        o->size = sizeof(struct snib_lock_options);
         o->name_len = 0; /* of the whole name; a segment's ends at its NUL */
         for (size_t i = 0; i < s->count && r == 0; i++) {
                 (void)snib__stripe_name(segment, name, length, i, s->count);

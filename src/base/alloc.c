@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Counted allocation with a seam for the tests that fail the n-th one. Not a memory manager: libc's is underneath.
+ * Counted allocation with a seam for the tests that fail the n-th one. Not a memory manager: libc's
+ * is underneath.
  */
 
 #include "base/alloc.h"

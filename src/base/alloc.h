@@ -3,8 +3,9 @@
 #define SNIB_BASE_ALLOC_H
 
 /*
- * The one way to the heap for engines, runtime and api; the pure folders allocate nothing. Every result is checked by
- * the caller. Tests make the n-th allocation fail through snib__alloc_fail_at, and count allocations.
+ * The one way to the heap for engines, runtime and api; the pure folders allocate nothing. Every
+ * result is checked by the caller. Tests make the n-th allocation fail through snib__alloc_fail_at,
+ * and count allocations.
  */
 
 #include <stddef.h>

@@ -3,8 +3,8 @@
 #define SNIB_BASE_ASSERT_H
 
 /*
- * The one assert: for our own bugs, on in every build, one condition each, no side effects. The hook prints nothing and
- * does not return; the runtime's is abort(), a test may put its own.
+ * The one assert: for our own bugs, on in every build, one condition each, no side effects. The
+ * hook prints nothing and does not return; the runtime's is abort(), a test may put its own.
  */
 
 __attribute__((noreturn)) void snib__assert_fail(const char *condition, const char *file, int line);

@@ -3,8 +3,8 @@
 #define SNIB_BASE_CLEANUP_H
 
 /*
- * What a local says about itself: that it owns something, which it hands over with TAKE() (after systemd's convention),
- * or that it need not be cleared.
+ * What a local says about itself: that it owns something, which it hands over with TAKE() (after
+ * systemd's convention), or that it need not be cleared.
  */
 
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static inline void snib__closep(int *fd)
 #define _cleanup_free_ _cleanup_(snib__freep)
 #define _cleanup_close_ _cleanup_(snib__closep)
 
-/* A large local of a call that is made all the time, filled before it is read: hardening would clear it each time. */
+/* A large local of a call that is made all the time, filled before it is read: hardening would
+ * clear it each time. */
 #if defined(__has_attribute) && __has_attribute(uninitialized)
 #define _unset_ __attribute__((uninitialized))
 #else

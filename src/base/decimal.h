@@ -3,7 +3,8 @@
 #define SNIB_BASE_DECIMAL_H
 
 /*
- * Numbers as text on the hot path, where printf would be a tenth of an acquire. Decimal, no sign, no NUL.
+ * Numbers as text on the hot path, where printf would be a tenth of an acquire. Decimal, no sign,
+ * no NUL.
  */
 
 #include <stddef.h>

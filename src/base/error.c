@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Fills a caller's struct snib_error and makes hostile bytes showable. Not a log, and it keeps nothing. Invariant:
- * nothing beyond the `size` that the caller put into its struct is ever written, so that a program built with an older
- * header stays whole. Any thread.
+ * Fills a caller's struct snib_error and makes hostile bytes showable. Not a log, and it keeps
+ * nothing. Invariant: nothing beyond the `size` that the caller put into its struct is ever
+ * written, so that a program built with an older header stays whole. Any thread.
  */
 
 #include "base/error.h"
@@ -15,8 +15,12 @@
 
 #define ends(field) (offsetof(struct snib_error, field) + sizeof(((struct snib_error *)0)->field))
 
-/* The length of the UTF-8 sequence at `s`, 0 if there is no valid one (RFC 3629: no overlong form, no surrogate, at
- * most U+10FFFF). *ret_point is its code point. */
+/* What a size of 0 stands for: the struct as it was in the first version, 0.1, whatever is appended
+ * later. */
+#define FIRST_SIZE ends(text)
+
+/* The length of the UTF-8 sequence at `s`, 0 if there is no valid one (RFC 3629: no overlong form,
+ * no surrogate, at most U+10FFFF). *ret_point is its code point. */
 static size_t sequence(const unsigned char *s, size_t length, uint32_t *ret_point)
 {
         static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -40,7 +44,8 @@ static size_t sequence(const unsigned char *s, size_t length, uint32_t *ret_poin
         return n;
 }
 
-/* Control characters of both sets, line and paragraph separators, and what turns the direction of writing. */
+/* Control characters of both sets, line and paragraph separators, and what turns the direction of
+ * writing. */
 static bool steers(uint32_t point)
 {
         return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x200e || point == 0x200f ||
@@ -77,14 +82,17 @@ __attribute__((format(printf, 4, 0))) static int fill(struct snib_error *err, in
 
         if (!err)
                 return code;
-        if (err->size >= ends(code))
+
+        size_t size = err->size ? err->size : FIRST_SIZE;
+
+        if (size >= ends(code))
                 err->code = code;
-        if (err->size >= ends(engine_code))
+        if (size >= ends(engine_code))
                 err->engine_code = engine_code;
-        if (err->size <= offsetof(struct snib_error, text))
+        if (size <= offsetof(struct snib_error, text))
                 return code;
 
-        size_t room = (err->size < ends(text) ? err->size : ends(text)) - offsetof(struct snib_error, text);
+        size_t room = (size < ends(text) ? size : ends(text)) - offsetof(struct snib_error, text);
         int n = vsnprintf(line, sizeof(line), format, args);
 
         if (n < 0)

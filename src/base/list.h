@@ -3,8 +3,8 @@
 #define SNIB_BASE_LIST_H
 
 /*
- * An intrusive doubly linked ring. A head and its nodes are the same struct; an unlinked node points at itself, or is
- * all zero (never linked). Owns nothing.
+ * An intrusive doubly linked ring. A head and its nodes are the same struct; an unlinked node
+ * points at itself, or is all zero (never linked). Owns nothing.
  */
 
 #include <stdbool.h>

@@ -3,13 +3,15 @@
 #define SNIB_BASE_SEEDBUG_H
 
 /*
- * Bugs on purpose, to prove that the tests see them. Production code asks SNIB__BUG(name) at the place of the bug:
+ * Bugs on purpose, to prove that the tests see them. Production code asks SNIB__BUG(name) at the
+ * place of the bug:
  *
  *     if (!holds(record, id) && !SNIB__BUG(release_without_owner_check))
  *             return gone(...);
  *
- * In a normal build that is the constant 0 and leaves no code. A test that compiles the sources with -DSNIB__SEEDED
- * has all of them in one binary and switches on at most one through snib__seeded_bug.
+ * In a normal build that is the constant 0 and leaves no code. A test that compiles the sources
+ * with -DSNIB__SEEDED has all of them in one binary and switches on at most one through
+ * snib__seeded_bug.
  */
 
 /* X(name, number, what goes wrong). Numbers are never used again. */
@@ -101,7 +103,8 @@
         X(direct_grant_holder_stays_queued, 96, "direct grant: whoever takes a free lock stays in the queue")         \
         X(direct_grant_wakes_nobody, 97, "direct grant: when all who stood in the queue were dead, nobody is told")   \
         X(direct_grant_last_first, 98, "direct grant: to whoever came last")                                          \
-        X(direct_grant_lease_short, 99, "direct grant: the hold ends as if it had to be confirmed first")
+        X(direct_grant_lease_short, 99, "direct grant: the hold ends as if it had to be confirmed first")             \
+        X(red_keeps_a_minority, 110, "red: too few members are kept, and the others waited for, for ever")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

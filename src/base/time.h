@@ -3,9 +3,9 @@
 #define SNIB_BASE_TIME_H
 
 /*
- * Time types. Inside the library a point in time is nanoseconds of the clock that counts suspend (CLOCK_BOOTTIME) and
- * is always a parameter: nothing in base, model or core reads a clock. Public durations are milliseconds; they are
- * converted once, in api/.
+ * Time types. Inside the library a point in time is nanoseconds of the clock that counts suspend
+ * (CLOCK_BOOTTIME) and is always a parameter: nothing in base, model or core reads a clock. Public
+ * durations are milliseconds; they are converted once, in api/.
  */
 
 #include <stdint.h>
@@ -13,6 +13,7 @@
 typedef int64_t snib__ns;
 
 #define SNIB__NEVER INT64_MAX
+#define SNIB__US ((snib__ns)1000)
 #define SNIB__MS ((snib__ns)1000000)
 #define SNIB__S ((snib__ns)1000000000)
 

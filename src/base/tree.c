@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The treap of base/tree.h: a binary search tree that is a heap by random priority, so its expected depth is
- * logarithmic whatever order the keys come in. Not thread-safe; invariant: parent links mirror child links, a parent's
- * priority is not less than its children's. R. Seidel, C. Aragon, "Randomized Search Trees", Algorithmica 16 (1996).
+ * The treap of base/tree.h: a binary search tree that is a heap by random priority, so its expected
+ * depth is logarithmic whatever order the keys come in. Not thread-safe; invariant: parent links
+ * mirror child links, a parent's priority is not less than its children's. R. Seidel, C. Aragon,
+ * "Randomized Search Trees", Algorithmica 16 (1996).
  */
 
 #include "base/tree.h"

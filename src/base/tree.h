@@ -3,10 +3,10 @@
 #define SNIB_BASE_TREE_H
 
 /*
- * An intrusive ordered tree (treap): the library's only map and its only timer queue. Nodes live in the caller's
- * structs, so adding never fails and never allocates. Keys are compared by the tree's function; equal keys are allowed,
- * the later one comes after. The priorities come from a per-tree generator with a fixed start, so a run is
- * reproducible.
+ * An intrusive ordered tree (treap): the library's only map and its only timer queue. Nodes live in
+ * the caller's structs, so adding never fails and never allocates. Keys are compared by the tree's
+ * function; equal keys are allowed, the later one comes after. The priorities come from a per-tree
+ * generator with a fixed start, so a run is reproducible.
  */
 
 #include "base/list.h"
@@ -50,7 +50,8 @@ static inline struct snib__tree_node *snib__tree_first(const struct snib__tree *
 
 struct snib__tree_node *snib__tree_next(const struct snib__tree_node *n);
 
-/* The first node that is not less than `key`, a node outside the tree with its key fields set; NULL if there is none.
+/* The first node that is not less than `key`, a node outside the tree with its key fields set; NULL
+ * if there is none.
  */
 struct snib__tree_node *snib__tree_seek(const struct snib__tree *t, const struct snib__tree_node *key);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The URL parser of base/url.h: splits first, decodes each part afterwards, so that an escaped delimiter never
- * delimits. Not a general one (RFC 3986): no fragments, no relative references, and what is doubtful is refused instead
- * of guessed.
+ * The URL parser of base/url.h: splits first, decodes each part afterwards, so that an escaped
+ * delimiter never delimits. Not a general one (RFC 3986): no fragments, no relative references, and
+ * what is doubtful is refused instead of guessed.
  *
- * Secrets: no text that comes from user, password, path or an option's value ever gets into an error. Scheme and option
- * keys do. So that a password with an unescaped delimiter cannot end up as the key of an option, a bare '@' after the
- * authority is refused before anything there is looked at.
+ * Secrets: no text that comes from user, password, path or an option's value ever gets into an
+ * error. Scheme and option keys do. So that a password with an unescaped delimiter cannot end up as
+ * the key of an option, a bare '@' after the authority is refused before anything there is looked
+ * at.
  *
  * Pure, any thread.
  */
@@ -51,8 +52,8 @@ static bool is_control(char c)
         return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* Cuts `s` at the first `c`: what is before is the result, what is after stays in `s`. Without one: everything, and
- * *ret_found is false. */
+/* Cuts `s` at the first `c`: what is before is the result, what is after stays in `s`. Without one:
+ * everything, and ret_found is false. */
 static struct span cut(struct span *s, char c, bool *ret_found)
 {
         const char *at = s->length ? memchr(s->at, c, s->length) : NULL;
@@ -71,8 +72,8 @@ static bool contains(struct span s, char c)
         return s.length && memchr(s.at, c, s.length);
 }
 
-/* Decodes %XX into a fixed array. `part` is named in the error. Control characters only come escaped; they are let
- * through in a password. */
+/* Decodes %XX into a fixed array. `part` is named in the error. Control characters only come
+ * escaped; they are let through in a password. */
 static int decode(struct span s, char *ret, size_t size, const char *part, bool controls, struct snib_error *err)
 {
         size_t out = 0;
@@ -189,7 +190,8 @@ static int check_host(const char *host, struct snib_error *err)
         return 0;
 }
 
-/* What was in brackets: hexadecimal digits, ':' and '.', then perhaps '%' and the name of an interface. */
+/* What was in brackets: hexadecimal digits, ':' and '.', then perhaps '%' and the name of an
+ * interface. */
 static int check_address(const char *host, struct snib_error *err)
 {
         const char *c = host;
@@ -380,6 +382,86 @@ void snib__url_wipe(struct snib__url *url)
         explicit_bzero(url, sizeof(*url));
 }
 
+/* A text that grows in memory of the caller's, and is counted beyond. */
+struct writer {
+        char *at;
+        size_t size, length;
+};
+
+static void write_byte(struct writer *w, char c)
+{
+        if (w->length + 1 < w->size)
+                w->at[w->length] = c;
+        w->length++;
+}
+
+static void write_text(struct writer *w, const char *text)
+{
+        while (*text)
+                write_byte(w, *text++);
+}
+
+/* Escapes what is neither a letter, a digit, beyond ASCII, nor one of `plain`. */
+static void write_part(struct writer *w, const char *text, const char *plain)
+{
+        static const char digits[] = "0123456789ABCDEF";
+
+        for (; *text; text++) {
+                unsigned char c = (unsigned char)*text;
+
+                if (is_lower(lower(*text)) || is_digit(*text) || c >= 0x80 || strchr(plain, *text)) {
+                        write_byte(w, *text);
+                        continue;
+                }
+                write_byte(w, '%');
+                write_byte(w, digits[c >> 4]);
+                write_byte(w, digits[c & 15]);
+        }
+}
+
+static void write_authority(struct writer *w, const struct snib__url *url)
+{
+        bool bracketed = strchr(url->host, ':') != NULL;
+        char port[16];
+
+        write_text(w, "//");
+        if (url->user[0]) {
+                write_part(w, url->user, "-._~");
+                write_byte(w, '@');
+        }
+        write_text(w, bracketed ? "[" : "");
+        write_part(w, url->host, "-._~,:");
+        write_text(w, bracketed ? "]" : "");
+        if (url->port > 0) {
+                (void)snprintf(port, sizeof(port), ":%d", url->port);
+                write_text(w, port);
+        }
+}
+
+size_t snib__url_format(const struct snib__url *url, char *ret, size_t size)
+{
+        struct writer w = {ret, size, 0};
+        char before = '?';
+
+        write_text(&w, url->scheme);
+        write_byte(&w, ':');
+        if (url->has_authority)
+                write_authority(&w, url);
+        write_part(&w, url->path, "-._~/,:=+");
+        for (int i = 0; i < url->options; i++) {
+                if (!strcmp(url->option[i].key, "password"))
+                        continue;
+                write_byte(&w, before);
+                write_text(&w, url->option[i].key);
+                write_byte(&w, '=');
+                write_part(&w, url->option[i].value, "-._~/,:");
+                before = '&';
+        }
+        if (size > 0)
+                ret[w.length < size ? w.length : size - 1] = 0;
+        return w.length;
+}
+
 const char *snib__url_option(struct snib__url *url, const char *key)
 {
         for (int i = 0; i < url->options; i++)
@@ -400,63 +482,9 @@ int snib__url_unused(const struct snib__url *url, const char *known, struct snib
         return 0;
 }
 
-/* The milliseconds in a unit, 0 if it is none. */
-static int64_t unit_ms(const char *unit)
-{
-        static const struct {
-                const char *name;
-                int64_t ms;
-        } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-                if (!strcmp(units[i].name, unit))
-                        return units[i].ms;
-        return 0;
-}
-
-/* Digits as a number, at most up to `max`: how many there were, or 0. */
-static size_t number(const char *text, int64_t max, int64_t *ret)
-{
-        size_t n = 0;
-
-        for (*ret = 0; is_digit(text[n]); n++) {
-                int digit = text[n] - '0';
-
-                if (*ret > (max - digit) / 10)
-                        return 0;
-                *ret = *ret * 10 + digit;
-        }
-        return n;
-}
-
-int snib__duration_parse(const char *text, int64_t *ret_ms)
-{
-        int64_t whole, fraction = 0, scale = 1;
-        size_t n = number(text, INT64_MAX, &whole);
-
-        if (n == 0)
-                return -1;
-        text += n;
-        if (*text == '.') {
-                n = number(text + 1, 999999999, &fraction);
-                if (n == 0 || n > 9)
-                        return -1;
-                text += 1 + n;
-                while (n--)
-                        scale *= 10;
-        }
-
-        int64_t unit = unit_ms(text);
-
-        /* A fraction of a millisecond is none we could keep to. */
-        if (unit == 0 || fraction * unit % scale != 0 || whole > (INT64_MAX - fraction * unit / scale) / unit)
-                return -1;
-        *ret_ms = whole * unit + fraction * unit / scale;
-        return 0;
-}
-
-/* Where a secret may stand in a text that need not be a URL. What is before the last '@' may be user and password,
- * however broken; without an '@', so may what stands where a port should be and is no number. Empty: nowhere. */
+/* Where a secret may stand in a text that need not be a URL. What is before the last '@' may be
+ * user and password, however broken; without an '@', so may what stands where a port should be and
+ * is no number. Empty: nowhere. */
 static struct span secret(const char *text)
 {
         const char *colon = strchr(text, ':'), *at = strrchr(text, '@');

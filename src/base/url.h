@@ -7,9 +7,10 @@
  *
  *     scheme:[//[user[:password]@]host[:port]][/path][?key=value[&key=value...]]
  *
- * with percent-decoding after splitting. `local:`, `local:/dir`, `local:dir`, `mem:`, `mem:name` (no "//": everything
- * up to '?' is path), `redis://[::1]:6379/0`, `redis+unix:///run/redis.sock?db=1`. Every byte is hostile: fixed sizes,
- * clear errors, no password in any error text.
+ * with percent-decoding after splitting. `local:`, `local:/dir`, `local:dir`, `mem:`, `mem:name`
+ * (no "//": everything up to '?' is path), `redis://[::1]:6379/0`,
+ * `redis+unix:///run/redis.sock?db=1`. Every byte is hostile: fixed sizes, clear errors, no
+ * password in any error text.
  */
 
 #include "base/time.h"
@@ -46,13 +47,13 @@ void snib__url_wipe(struct snib__url *url);
 /* The value of an option and marks it used; NULL if it is not there. */
 const char *snib__url_option(struct snib__url *url, const char *key);
 
-/* A duration such as "2s", "500ms", "1.5s", "2m", "1h", or "30" in seconds, as milliseconds: 0 and *ret_ms, or -1 if it
- * is none or overflows. */
-int snib__duration_parse(const char *text, int64_t *ret_ms);
-
-/* SNIB_EURL naming the first option nobody asked for, and those that exist; 0 if all were used. `known` is a text such
- * as "timeout, db". */
+/* SNIB_EURL naming the first option nobody asked for, and those that exist; 0 if all were used.
+ * `known` is a text such as "timeout, db". */
 int snib__url_unused(const struct snib__url *url, const char *known, struct snib_error *err);
+
+/* The URL written again, so that it is read as the same but for the password, which is left out.
+ * Answers the length it has, as snprintf() does; what does not fit is cut off. */
+size_t snib__url_format(const struct snib__url *url, char *ret, size_t size);
 
 /* The URL with the password replaced by "***", for display. Truncates. */
 void snib__url_mask(const char *text, char *ret, size_t size);

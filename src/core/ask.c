@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Requests that no hold stands behind: questions, forced releases, changes of a number or a value. Sent again after a
- * failure that may pass, with the same id, until the deadline, or until the engine may have forgotten what it did with
- * the id. And pauses: nothing is asked, and the deadline is the answer.
+ * Requests that no hold stands behind: questions, forced releases, changes of a number or a value.
+ * Sent again after a failure that may pass, with the same id, until the deadline, or until the
+ * engine may have forgotten what it did with the id. And pauses: nothing is asked, and the deadline
+ * is the answer.
  */
 
 #include "core/internal.h"
@@ -82,7 +83,8 @@ static bool take(struct snib__core *c, struct snib__ask *a, const struct snib__r
 
         a->reply = *r;
         if (r->status == SNIB__INFO && (verb == SNIB__QUERY || verb == SNIB__FORCE))
-                /* A force whose first try may have worked and that now finds nothing has done its work. */
+                /* A force whose first try may have worked and that now finds nothing has done its
+                 * work. */
                 snib__ask_answer(c, a, r->held || (a->in_doubt && verb == SNIB__FORCE));
         else if (r->status == SNIB__DONE && change)
                 snib__ask_answer(c, a, r->applied);

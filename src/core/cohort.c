@@ -1,35 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Cohorts: waiters of one client for one lock. One of them asks the engine, the others wait silently; and when the
- * holder gives back, the next of them has the lock without the engine's knowing. Not for locks that promise an order of
- * their own, and not the end of the turn, which is an ordinary release.
+ * Cohorts: waiters of one client for one lock. One of them asks the engine, the others wait
+ * silently; and when the holder gives back, the next of them has the lock without the engine's
+ * knowing. Not for locks that promise an order of their own, and not the end of the turn, which is
+ * an ordinary release.
  *
- * What the engine knows is an id. A hold, or a place in its queue, belongs to an id and not to one of our records, and
- * nothing but the record's own requests names it. So a record without a request under way may give its id, with
- * everything that was ever asked under it, to another one: the two are exchanged, and the engine cannot tell. Two such
- * exchanges are all there is:
+ * What the engine knows is an id. A hold, or a place in its queue, belongs to an id and not to one
+ * of our records, and nothing but the record's own requests names it. So a record without a request
+ * under way may give its id, with everything that was ever asked under it, to another one: the two
+ * are exchanged, and the engine cannot tell. Two such exchanges are all there is:
  *
- * - Hand-over: the waiter gets the holder's id and is the holder, with a new token and what is left of the lease; the
- *   former holder is the waiter then, and leaves as any waiter leaves.
- * - A waiter that asked, and leaves, gives its place to the first that waited silently. What it gets in exchange is an
- *   id that the engine never heard of. Where nobody waits silently its place is released, as ever.
+ * - Hand-over: the waiter gets the holder's id and is the holder, with a new token and what is left
+ *   of the lease; the former holder is the waiter then, and leaves as any waiter leaves.
+ * - A waiter that asked, and leaves, gives its place to the first that waited silently. What it
+ *   gets in exchange is an id that the engine never heard of. Where nobody waits silently its place
+ *   is released, as ever.
  *
- * Tokens. The first of a cohort has the engine's token, number k after it that token + k, at most SNIB__TOKEN_BLOCK in
- * all. They are below every token that the engine gives later:
+ * Tokens. The first of a cohort has the engine's token, number k after it that token + k, at most
+ * SNIB__TOKEN_BLOCK in all. They are below every token that the engine gives later:
  *
- * - Where it counts (the model, Redis for fenced locks) it gives out blocks: the counter is past this one.
- * - A plain lock's token on Redis is the server's time in us, T. Whoever gets it later is let in after our release,
- *   which was sent after the hand-over, which was made at least k + 2 us after the answer to the acquire had come, by
- *   our clock. Clocks differ by less than 1 in 500 and k < 16, so more than k + 1.9 us passed at the server, and its
- *   time, which is cut to us, shows at least T + k + 1. Who gets it without our release, after a loss, gets it a lease
- *   later, or by force: then two may believe in their holds anyhow, and whatever checks tokens refuses one of them.
+ * - Where it counts (the model, Redis for fenced locks) it gives out blocks: the counter is past
+ *   this one.
+ * - A plain lock's token on Redis is the server's time in us, T. Whoever gets it later is let in
+ *   after our release, which was sent after the hand-over, which was made at least k + 2 us after
+ *   the answer to the acquire had come, by our clock. Clocks differ by less than 1 in 500 and k <
+ *   16, so more than k + 1.9 us passed at the server, and its time, which is cut to us, shows at
+ *   least T + k + 1. Who gets it without our release, after a loss, gets it a lease later, or by
+ *   force: then two may believe in their holds anyhow, and whatever checks tokens refuses one of
+ *   them.
  *
- * The lease counts from the request that the engine answered, for all of the cohort. Handed over is only what is
- * younger than SNIB__COHORT_TIME and an eighth of its lease, so nobody gets much less than he asked for.
+ * The lease counts from the request that the engine answered, for all of the cohort. Handed over is
+ * only what is younger than SNIB__COHORT_TIME and an eighth of its lease, so nobody gets much less
+ * than he asked for.
  *
- * The turn of others comes after so many holds or so long a time, whichever is first: with a release, which wakes
- * whoever waits elsewhere, and nothing of ours travels with it.
+ * The turn of others comes after so many holds or so long a time, whichever is first: with a
+ * release, which wakes whoever waits elsewhere, and nothing of ours travels with it.
  */
 
 #include "core/internal.h"
@@ -115,7 +121,8 @@ static void exchange(struct snib__core *c, struct snib__hold *a, struct snib__ho
         SWAP(uint8_t, a, b, streak);
         SWAP(int16_t, a, b, fault);
         exchange_watches(c, a, b);
-        /* Requests are counted by record: an answer to an earlier one of either is never taken for that of a later. */
+        /* Requests are counted by record: an answer to an earlier one of either is never taken for
+         * that of a later. */
         a->attempt = b->attempt = a->attempt > b->attempt ? a->attempt : b->attempt;
         snib__hold_wake_at(c, a, b->wake_at);
         snib__hold_wake_at(c, b, wake_at);

@@ -2,10 +2,11 @@
 
 /*
  * The client machine of core/core.h: its containers, the dispatch of events to the part of a hold's
- * life they concern, and the effects. Not the behaviour itself: that is in wait.c, held.c, release.c and ask.c. Pure;
- * one thread at a time.
+ * life they concern, and the effects. Not the behaviour itself: that is in wait.c, held.c,
+ * release.c and ask.c. Pure; one thread at a time.
  *
- * Every entry point first does what is due, so that no event is looked at by a hold whose deadline has already passed.
+ * Every entry point first does what is due, so that no event is looked at by a hold whose deadline
+ * has already passed.
  */
 
 #include "core/internal.h"
@@ -149,6 +150,8 @@ void snib__hold_forget(struct snib__core *c, struct snib__hold *h)
 void snib__hold_finish(struct snib__core *c, struct snib__hold *h)
 {
         snib__assert(snib__list_empty(&h->calls));
+        c->farewells -= h->farewell;
+        h->farewell = false;
         snib__assert(atomic_load_explicit(&h->valid_until, memory_order_relaxed) == 0);
         snib__tree_remove(&c->by_owner, &h->by_owner);
         snib__tree_remove(&c->by_wait, &h->by_wait);
@@ -265,6 +268,7 @@ static void attach(struct snib__core *c, struct snib__hold *h, struct snib__call
                 /* What those who wait have heard goes for this one, too. */
                 call->fault = call_of(h->calls.next)->fault;
                 call->holder = call_of(h->calls.next)->holder;
+                atomic_store(&call->heard, atomic_load(&call_of(h->calls.next)->heard));
         }
         snib__list_append(&h->calls, &call->link);
         snib__timer_set(c, &call->timer, call->once ? SNIB__NEVER : call->deadline);
@@ -324,6 +328,8 @@ void snib__core_release(struct snib__core *c, struct snib__hold *h, struct snib_
                 snib__lost_maybe_finish(c, h);
         } else if (h->depth > 0 || snib__calls_want(h, SNIB__CALL_ACQUIRE)) {
                 snib__call_answer(c, call, 0, NULL);
+        } else if (call->leave > now) {
+                snib__leave_begin(c, h, call->leave, now);
         } else if (!snib__cohort_hand_over(c, h, now)) {
                 snib__release_begin(c, h, now);
         }
@@ -346,6 +352,13 @@ void snib__core_cancel(struct snib__core *c, struct snib__call *call, int code, 
                 snib__held_idle(c, h, now);
 }
 
+void snib__core_hurry(struct snib__core *c, struct snib__call *call, snib__ns now)
+{
+        snib__core_tick(c, now);
+        if (call->hold)
+                snib__wait_call_over(c, call, now);
+}
+
 void snib__core_disown(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now)
 {
         snib__core_tick(c, now);
@@ -353,12 +366,17 @@ void snib__core_disown(struct snib__core *c, struct snib__hold *h, int reason, s
                 snib__held_lose(c, h, reason, now);
 }
 
+/* What somebody had, or was giving back, is worth waiting for; what was only asked for is not. */
 static void close_hold(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
+        h->farewell = h->state == SNIB__HELD || snib__calls_want(h, SNIB__CALL_RELEASE);
+        c->farewells += h->farewell;
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, SNIB_ECLOSED, NULL);
         snib__calls_answer(c, h, SNIB__CALL_RENEW, SNIB_ECLOSED, NULL);
         if (h->state == SNIB__ASKING || h->state == SNIB__WAITING)
                 snib__wait_leave(c, h, now);
+        if (h->state == SNIB__CANCELLING)
+                snib__cancelling_close(c, h, now);
         else if (h->state == SNIB__HELD)
                 snib__held_lose(c, h, SNIB_LOSS_CLOSED, now);
         if (h->state == SNIB__LOST) {
@@ -416,7 +434,8 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
         return true;
 }
 
-/* The holds of one name in one of the two trees: the first, then by snib__tree_next() while same_name(). */
+/* The holds of one name in one of the two trees: the first, then by snib__tree_next() while
+ * same_name(). */
 struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name)
 {
         struct snib__tree_node *n = snib__tree_seek_key(&c->by_wait, compare_wait_name, &name);
@@ -431,6 +450,14 @@ struct snib__hold *snib__wait_next(struct snib__hold *h)
         return n && compare_names(wait_hold(n)->name, h->name) == 0 ? (struct snib__hold *)wait_hold(n) : NULL;
 }
 
+/* The latch was open when it was asked for, and something happened to it: it was set. By the time
+ * of the next question it may be open again, so that one is to be answered whatever is found. */
+static void latch_noticed(struct snib__hold *h)
+{
+        if (h->observe && h->kind == SNIB_KIND_LATCH && (h->state == SNIB__WAITING || h->attempt > 1))
+                h->token = SNIB__ANY_STATE;
+}
+
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now)
 {
         struct snib__hold *next;
@@ -443,6 +470,7 @@ void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, 
                 next = snib__wait_next(h);
                 if (h->silent)
                         continue;
+                latch_noticed(h);
                 if (h->observe && !(taken && SNIB__BUG(observer_waits_its_turn)))
                         snib__wait_poke(c, h, false, now); /* takes nothing from anybody */
                 else if (!taken || (all && h->kind != SNIB_KIND_WRITE))
@@ -486,6 +514,7 @@ void snib__core_granted(struct snib__core *c, struct snib__name name, const stru
         h = waiter(c, name, id);
         if (!h)
                 return;
+        latch_noticed(h);
         h->streak = r->streak; /* also if it has to ask whether it holds: others wait for the end of the streak */
         if (!snib__wait_granted(c, h, attempt, r, now))
                 snib__wait_poke(c, h, false, now);
@@ -538,8 +567,8 @@ void snib__core_ended(struct snib__core *c, struct snib__name name, const struct
                 snib__held_check(c, h, now);
 }
 
-/* The link is back: what was tried in vain is tried again at once, what is held is checked, who waits may have missed a
- * change. */
+/* The link is back: what was tried in vain is tried again at once, what is held is checked, who
+ * waits may have missed a change. */
 static void relink(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         if (h->silent)
@@ -559,6 +588,8 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
             .status = SNIB__FAILED, .error = error, .engine_code = engine_code, .error_text = text};
 
         snib__core_tick(c, now);
+        if (!up && c->downs == 0)
+                c->down_since = now;
         c->link_up = up;
         c->downs = up ? 0 : c->downs + 1;
         for (struct snib__list *it = c->holds.next, *next; it != &c->holds; it = next) {
@@ -651,7 +682,8 @@ static bool effect(struct snib__effect *ret, enum snib__effect_kind kind, struct
         return true;
 }
 
-/* The write hold of the same owner lets a reader in, also one that began to wait before the owner had it. */
+/* The write hold of the same owner lets a reader in, also one that began to wait before the owner
+ * had it. */
 static void name_own_writer(struct snib__core *c, const struct snib__hold *h, struct snib__id *ret)
 {
         const struct snib__hold *writer = snib__core_find(c, h->name, h->owner, SNIB_KIND_WRITE);
@@ -669,11 +701,14 @@ static void fill_op(struct snib__core *c, struct snib__hold *h, struct snib__op 
         op->n = h->n;
         op->settled = !h->stray;
         op->number = h->attempt;
-        op->streak = h->streak;
+        op->streak = h->generous ? SNIB__STREAK_MAX : h->streak;
         op->name = h->name;
         op->id = h->id;
         op->who = c->config.who;
         op->lease_ms = h->lease / SNIB__MS;
+        op->leave = h->leaving;
+        if (h->leaving)
+                op->lease_ms = (snib__max(h->leave_end - h->sent_at, 1) + SNIB__MS - 1) / SNIB__MS;
         op->token = 0;
         op->under.text[0] = 0;
         if (h->verb != SNIB__ACQUIRE)
@@ -697,7 +732,8 @@ static bool submit_hold(struct snib__core *c, struct snib__hold *h, struct snib_
         return true;
 }
 
-/* The next effect of a dirty hold, in the order in which they make sense; false if it has none left. */
+/* The next effect of a dirty hold, in the order in which they make sense; false if it has none
+ * left. */
 static bool next_of_hold(struct snib__core *c, struct snib__hold *h, struct snib__effect *ret)
 {
         if (h->lost_pending) {

@@ -3,25 +3,28 @@
 /*
  * A hold while it is held: re-entry, renewal, and the loss. Not the release (release.c).
  *
- * A re-entry asks the engine with the same id: still held, and the lease starts again, or a new hold with a new token,
- * which shows a loss that nobody had noticed. Renewal is tried every third of the lease; after a failure again and
- * again until the deadline, and not longer.
+ * A re-entry asks the engine with the same id: still held, and the lease starts again, or a new
+ * hold with a new token, which shows a loss that nobody had noticed. Renewal is tried every third
+ * of the lease; after a failure again and again until the deadline, and not longer.
  *
- * Renewals come in small crowds: each hold has one of some points in the round, so that those which began together
- * are spread over half of it, and yet those that share a point leave together, which engines make one request of.
+ * Renewals come in small crowds: each hold has one of some points in the round, so that those which
+ * began together are spread over half of it, and yet those that share a point leave together, which
+ * engines make one request of.
  */
 
 #include "core/internal.h"
 
-/* A renewal of a fixed lease that nobody asked for: it must not lengthen the hold. At the engine it starts the whole
- * lease again: a shorter one, executed late, would cut the lease that a later re-entry was granted. */
+/* A renewal of a fixed lease that nobody asked for: it must not lengthen the hold. At the engine it
+ * starts the whole lease again: a shorter one, executed late, would cut the lease that a later
+ * re-entry was granted. */
 static bool is_check(const struct snib__hold *h)
 {
         return h->verb == SNIB__RENEW && !h->keep && !snib__calls_want(h, SNIB__CALL_RENEW);
 }
 
-/* When to renew what was confirmed by the request sent at h->sent_at: the last instant of the hold's own phase that is
- * not later than a third of the lease, and so not earlier than a sixth; from the second time on it is a third. */
+/* When to renew what was confirmed by the request sent at h->sent_at: the last instant of the
+ * hold's own phase that is not later than a third of the lease, and so not earlier than a sixth;
+ * from the second time on it is a third. */
 static snib__ns renewal_at(const struct snib__core *c, const struct snib__hold *h)
 {
         snib__ns period = snib__max(h->lease / 6, 1), latest = snib__after(h->sent_at, h->lease / 3);
@@ -104,7 +107,8 @@ void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now)
                 snib__hold_submit(c, h, SNIB__ACQUIRE, now);
 }
 
-/* Whether a renewal that is due can wait for the answers to others, and does so: until half of the lease is over. */
+/* Whether a renewal that is due can wait for the answers to others, and does so: until half of the
+ * lease is over. */
 static bool postpone(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         snib__ns until = h->deadline - h->lease / 2;
@@ -117,8 +121,9 @@ static bool postpone(struct snib__core *c, struct snib__hold *h, snib__ns now)
         return true;
 }
 
-/* Asks for what is wanted next, now. A re-entry whose fate is unknown may have begun a new hold after an unnoticed
- * loss; a renewal would find that one in order, only another acquire shows its token. */
+/* Asks for what is wanted next, now. A re-entry whose fate is unknown may have begun a new hold
+ * after an unnoticed loss; a renewal would find that one in order, only another acquire shows its
+ * token. */
 static void ask_next(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         bool acquire = h->in_doubt || snib__calls_want(h, SNIB__CALL_ACQUIRE);
@@ -152,6 +157,25 @@ void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now)
                 snib__release_begin(c, h, now);
 }
 
+/* What is wrong with it while it is held: a code, or 0. */
+static int trouble_of(const struct snib__hold *h)
+{
+        return h->fault < 0 || !h->outstanding ? h->fault : SNIB_EUNKNOWN;
+}
+
+int snib__core_trouble(const struct snib__core *c, const struct snib__hold *h, struct snib__fault *ret_fault,
+                       snib__ns *ret_since)
+{
+        int code = h->state == SNIB__HELD ? trouble_of(h) : h->state == SNIB__LOST ? (int)h->lost_by : 0;
+        bool silent = h->state == SNIB__HELD && code && h->fault == 0;
+
+        *ret_fault = (struct snib__fault){.code = code};
+        *ret_since = silent ? h->sent_at : c->downs ? c->down_since : SNIB__NEVER;
+        if (code && !silent && c->trouble.code == code)
+                *ret_fault = c->trouble;
+        return code;
+}
+
 void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now)
 {
         /* Of several permits some may be left. */
@@ -159,6 +183,7 @@ void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, sni
 
         atomic_store_explicit(&h->valid_until, 0, memory_order_release);
         h->loss = reason;
+        h->lost_by = trouble_of(h);
         snib__held_leave(h);
         if (h->depth > 0 && !SNIB__BUG(loss_not_told)) {
                 h->lost_pending = true;
@@ -209,6 +234,7 @@ static void answer_once(struct snib__core *c, struct snib__hold *h, int code)
 static void failed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         snib__hold_failed(h, r);
+        snib__fault_set(&c->trouble, r);
         h->in_doubt |= h->verb == SNIB__ACQUIRE && r->error == SNIB_EUNKNOWN;
         if (!snib__reply_passing(r)) {
                 h->refused = true;

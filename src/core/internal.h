@@ -3,29 +3,33 @@
 #define SNIB_CORE_INTERNAL_H
 
 /*
- * What the files of core/ share. One file per part of a hold's life: wait.c (asking and waiting), held.c (renewal and
- * loss), cohort.c (hand-over within the client), release.c, ask.c (questions without a hold); core.c dispatches events
- * to them.
+ * What the files of core/ share. One file per part of a hold's life: wait.c (asking and waiting),
+ * held.c (renewal and loss), cohort.c (hand-over within the client), release.c, ask.c (questions
+ * without a hold); core.c dispatches events to them.
  */
 
 #include "base/assert.h"
 #include "base/seedbug.h"
 #include "core/core.h"
 
-/* The longest sleep of a waiter before it asks again without having been told of a change: the safety net under lost
- * notifications. */
+/* The longest sleep of a waiter before it asks again without having been told of a change: the
+ * safety net under lost notifications. */
 #define SNIB__POLL_MAX SNIB__S
 /* Back-off after failures: doubles from the first to the second, with full jitter. */
 #define SNIB__BACKOFF_MIN (10 * SNIB__MS)
 #define SNIB__BACKOFF_MAX SNIB__S
-/* The fate of a request that changes a number is not asked for again when it may have been forgotten. */
+/* The fate of a request that changes a number is not asked for again when it may have been
+ * forgotten. */
 #define SNIB__DOUBT_MAX (SNIB__DONE_MS * SNIB__MS * 3 / 4)
+/* A wait that ends before its first answer has come goes on for so long: an engine that answers is
+ * heard. One that does not is not waited for. */
+#define SNIB__HONEST (30 * SNIB__MS)
 /* A spin lock's waiter asks again after 1 ms, 2 ms, ... */
 #define SNIB__SPIN_MIN SNIB__MS
 #define SNIB__SPIN_MAX (128 * SNIB__MS)
 
-/* How long the next in line keeps back from a lock that was left free for others: a little longer than the engine keeps
- * it for them. */
+/* How long the next in line keeps back from a lock that was left free for others: a little longer
+ * than the engine keeps it for them. */
 #define SNIB__YIELD (30 * SNIB__MS)
 
 /* core.c */
@@ -53,6 +57,9 @@ snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most);
 /* The request could not be executed, or its fate is unknown, for a reason that may pass. */
 bool snib__reply_passing(const struct snib__reply *r);
 /* It ends with its grant. */
+/* What no state is, for an OBSERVE that is to be answered at once. */
+#define SNIB__ANY_STATE (-1)
+
 bool snib__hold_momentary(const struct snib__hold *h);
 
 /* The waiters of a name by arrival, NULL: none. */
@@ -83,6 +90,9 @@ void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, sni
 void snib__wait_link_down(struct snib__core *c, struct snib__hold *h, snib__ns now);
 /* Nobody waits for this acquire any more. */
 void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now);
+/* The client is closed: what the acquire under way may bring is given back without waiting for its
+ * answer. */
+void snib__cancelling_close(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
 /* ASKING or WAITING ends: the hold leaves the waiters, GRANTED or (GONE) empty-handed. */
 void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__status answer, snib__ns now);
@@ -109,7 +119,8 @@ void snib__held_take_over(struct snib__core *c, struct snib__hold *h, struct sni
 bool snib__cohort_covers(struct snib__core *c, const struct snib__hold *h);
 /* Who asks for those of this name who wait silently. */
 const struct snib__hold *snib__cohort_speaker(const struct snib__core *c, const struct snib__hold *h);
-/* The last acquire of `h` was paid back: the next waiter of this client has it now. False: the engine is to have it. */
+/* The last acquire of `h` was paid back: the next waiter of this client has it now. False: the
+ * engine is to have it. */
 bool snib__cohort_hand_over(struct snib__core *c, struct snib__hold *h, snib__ns now);
 /* `h` is no longer among the waiters: somebody else asks for those who wait silently. */
 void snib__cohort_left(struct snib__core *c, struct snib__hold *h, bool woken, snib__ns now);
@@ -117,6 +128,8 @@ void snib__cohort_left(struct snib__core *c, struct snib__hold *h, bool woken, s
 /* release.c */
 /* Ends the hold at the engine; nobody need wait for it. Also from LOST, which stays LOST. */
 void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns now);
+/* The same from HELD, but it is to stay at the engine until `end`. */
+void snib__leave_begin(struct snib__core *c, struct snib__hold *h, snib__ns end, snib__ns now);
 void snib__release_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
 void snib__release_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__release_call_over(struct snib__core *c, struct snib__call *call, snib__ns now);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The machine of a multilock: see multi.h. It looks at what its parts have been answered, decides their next calls, and
- * says when to look again. It waits for nothing and calls nobody. A part has at most one effect that was not pulled.
+ * The machine of a multilock: see multi.h. It looks at what its parts have been answered, decides
+ * their next calls, and says when to look again. It waits for nothing and calls nobody. A part has
+ * at most one effect that was not pulled.
  */
 
 #include "core/multi.h"
@@ -11,39 +12,50 @@
 #include <snib/error.h>
 #include <string.h>
 
-/* A member that others are held for is waited for in slices of about this long for each member: somebody may hold it
- * who waits for one of ours, because he takes them in an order of his own. Slices are drawn from a wide range, so that
- * one may outlast several others: with members that queue, those who got one first stand before those who need it
- * second. What is held must not end by itself meanwhile: its end is not drawn, and those who wait for each other would
- * lose and take their members in step for ever. */
+/* A member that others are held for is waited for in slices of about this long for each member:
+ * somebody may hold it who waits for one of ours, because he takes them in an order of his own.
+ * Slices are drawn from a wide range, so that one may outlast several others: with members that
+ * queue, those who got one first stand before those who need it second. What is held must not end
+ * by itself meanwhile: its end is not drawn, and those who wait for each other would lose and take
+ * their members in step for ever. */
 #define SLICE (1500 * SNIB__MS)
 /* Pauses between rounds grow up to this; each is drawn anew. */
 #define PAUSE_MIN (8 * SNIB__MS)
 #define PAUSE_MAX (256 * SNIB__MS)
-/* What a failed round holds is given back; so long the answer waits for the engines' confirmation. */
+/* A red round whose time is up waits so much longer for members to say what became of them. */
+#define GRACE (50 * SNIB__MS)
+/* Red: who was granted too few holds what others may lack, who hold what he lacks. After about this
+ * long, more in each round, he gives it back. */
+#define SPLIT (4 * SNIB__MS)
+/* What a failed round holds is given back; so long the answer waits for the engines'
+ * confirmation. */
 #define UNDO (200 * SNIB__MS)
 
 /* ---- what any thread may ask ---- */
 
-/* Redlock's allowance for clocks that run at different rates, and for the engines' milliseconds. Core allows for less:
- * there it is one clock against one. */
+/* Redlock's allowance for clocks that run at different rates, and for the engines' milliseconds.
+ * Core allows for less: there it is one clock against one. */
 static snib__ns drift(snib__ns lease)
 {
         return lease / 100 + 2 * SNIB__MS;
+}
+
+static snib__ns trusted_until(const struct snib__multi *m, const struct snib__multi_part *p,
+                              const struct snib__hold *hold)
+{
+        snib__ns until = atomic_load_explicit(&hold->valid_until, memory_order_acquire);
+
+        if (m->red && !SNIB__BUG(red_without_drift))
+                until -= drift(p->lease) - (p->lease - snib__lease_trusted(p->lease));
+        return until;
 }
 
 snib__ns snib__multi_part_left(const struct snib__multi *m, size_t part, snib__ns now)
 {
         const struct snib__multi_part *p = &m->parts[part];
         const struct snib__hold *hold = atomic_load_explicit(&p->held, memory_order_acquire);
-        snib__ns until;
 
-        if (!hold)
-                return 0;
-        until = atomic_load_explicit(&hold->valid_until, memory_order_acquire);
-        if (m->red && !SNIB__BUG(red_without_drift))
-                until -= drift(p->lease) - (p->lease - snib__lease_trusted(p->lease));
-        return until - now;
+        return hold && !atomic_load(&p->loss) ? trusted_until(m, p, hold) - now : 0;
 }
 
 /* The least of those that are needed: the `needed`-th largest. */
@@ -135,7 +147,7 @@ static void ask(struct snib__multi *m, size_t part, bool once, snib__ns wait)
         struct snib__multi_part *p = &m->parts[part];
 
         atomic_store(&p->loss, SNIB_LOSS_NONE);
-        p->cancelled = false;
+        p->cancelled = p->hurried = false;
         p->said = 0;
         p->state = SNIB__PART_ASKING;
         want(m, part, (struct snib__multi_effect){.kind = SNIB__MULTI_ASK, .once = once, .wait = wait});
@@ -186,6 +198,8 @@ void snib__multi_answer(struct snib__multi *m, size_t part, int result, struct s
 
         snib__assert(p->state == SNIB__PART_ASKING || p->state == SNIB__PART_RELEASING);
         p->said = p->cancelled && result == SNIB_ECANCELLED ? 0 : result;
+        /* One that stops waiting may be granted on the way out: that is released by its id. */
+        p->cancelled |= p->state == SNIB__PART_ASKING && m->patient && p->said == 0;
         if (p->state == SNIB__PART_ASKING && p->said == 1) {
                 p->state = SNIB__PART_HELD;
                 p->hold = hold;
@@ -230,23 +244,34 @@ static void ask_in_order(struct snib__multi *m, snib__ns now)
         ask(m, m->order[m->at], m->once, wait);
 }
 
+/* All at once, and each as long as there is time. */
+static void ask_all(struct snib__multi *m, snib__ns now)
+{
+        snib__ns wait = m->deadline == SNIB__NEVER ? SNIB__NEVER : snib__max(m->deadline - now, 0);
+
+        m->patient = !m->once && wait > 0;
+        m->end = m->patient ? snib__after(m->deadline, snib__min(GRACE, m->node_timeout))
+                            : snib__after(now, m->node_timeout);
+        m->due = m->end;
+        m->votes = 0;
+        m->split = SNIB__NEVER;
+        m->ending = false;
+        for (size_t i = 0; i < m->count; i++)
+                ask(m, i, !m->patient, wait);
+}
+
 static void begin_round(struct snib__multi *m, snib__ns now)
 {
-        snib__ns limit = snib__after(now, m->node_timeout);
-
         m->phase = SNIB__MULTI_ASKING;
         m->begun = now;
         m->round++;
         m->at = 0;
         m->again = false;
         m->due = SNIB__NEVER;
-        if (!m->red) {
+        if (m->red)
+                ask_all(m, now);
+        else
                 ask_in_order(m, now);
-                return;
-        }
-        m->due = m->once || m->deadline <= now ? limit : snib__min(limit, m->deadline);
-        for (size_t i = 0; i < m->count; i++)
-                ask(m, i, true, 0);
 }
 
 /* The round has failed. `again`: unless time is up, there is another. */
@@ -280,9 +305,9 @@ static bool answer(struct snib__multi *m, int result)
 
 static bool is_vote(const struct snib__multi *m, const struct snib__multi_part *p, snib__ns now)
 {
-        if (p->state != SNIB__PART_HELD || atomic_load(&p->loss))
+        if (p->state != SNIB__PART_HELD || atomic_load(&p->loss) || atomic_load(&p->closed))
                 return false;
-        return !m->red || m->begun + p->lease - drift(p->lease) > now;
+        return !m->red || trusted_until(m, p, p->hold) > now;
 }
 
 static void granted(struct snib__multi *m, snib__ns now)
@@ -360,7 +385,8 @@ static bool is_passing(int code)
         }
 }
 
-/* Why a member's vote is missing: 0, because somebody else holds it, or there was no time for it to answer. */
+/* Why a member's vote is missing: 0, because somebody else holds it, or there was no time for it to
+ * answer. */
 static int complaint(const struct snib__multi *m, const struct snib__multi_part *p, snib__ns now,
                      enum snib__multi_why *ret)
 {
@@ -374,7 +400,8 @@ static int complaint(const struct snib__multi *m, const struct snib__multi_part 
         return p->said < 0 ? p->said : 0;
 }
 
-/* Not enough members granted. What they said decides whether that is an answer, an error, or an error at once. */
+/* Not enough members granted. What they said decides whether that is an answer, an error, or an
+ * error at once. */
 static void red_failed(struct snib__multi *m, snib__ns now)
 {
         size_t first = m->count, refused = m->count, failed = 0, refusals = 0;
@@ -400,6 +427,74 @@ static void red_failed(struct snib__multi *m, snib__ns now)
         }
 }
 
+static bool has_heard(const struct snib__multi_part *p)
+{
+        return atomic_load_explicit(p->heard, memory_order_acquire) != 0;
+}
+
+/* A member may grant at any moment, because nothing was heard of it yet. One that is silent for
+ * node_timeout is given up. */
+static bool is_open(const struct snib__multi *m, snib__ns now)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].state == SNIB__PART_ASKING && !atomic_load(&m->parts[i].closed) &&
+                    !has_heard(&m->parts[i]))
+                        return now < snib__after(m->begun, m->node_timeout);
+        return false;
+}
+
+/* How long the grants of one release may be apart: as much as the servers are away, twice, and
+ * drawn. */
+static snib__ns spread(struct snib__multi *m)
+{
+        snib__ns base = SPLIT << snib__min(m->round - 1, 6), away = 0;
+
+        for (size_t i = 0; i < m->count; i++) {
+                snib__ns heard = atomic_load_explicit(m->parts[i].heard, memory_order_acquire);
+
+                away = snib__max(away, snib__min(heard - m->begun, m->node_timeout));
+        }
+        return base / 2 + jitter(m, base) + 2 * away;
+}
+
+/* The round is over, but for what those say who waited: whether somebody holds it, or they were
+ * never reached. */
+static void end_round(struct snib__multi *m, snib__ns now)
+{
+        m->ending = true;
+        m->end = snib__min(m->end, snib__after(now, m->node_timeout));
+        m->due = m->end;
+        for (size_t i = 0; i < m->count; i++) {
+                struct snib__multi_part *p = &m->parts[i];
+
+                if (p->state != SNIB__PART_ASKING || atomic_load(&p->closed) || !has_heard(p))
+                        continue;
+                p->hurried = true;
+                want(m, i, (struct snib__multi_effect){.kind = SNIB__MULTI_HURRY});
+        }
+}
+
+static bool has_ended(const struct snib__multi *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].state == SNIB__PART_ASKING && m->parts[i].hurried && !atomic_load(&m->parts[i].closed))
+                        return false;
+        return m->ending;
+}
+
+/* What is held of a majority that others may have: see SPLIT. */
+static void part_with_it(struct snib__multi *m, size_t votes, snib__ns now)
+{
+        if (votes != m->votes)
+                m->split = votes && !SNIB__BUG(red_keeps_a_minority) ? snib__after(now, spread(m)) : SNIB__NEVER;
+        else if (now >= m->split && is_open(m, now))
+                m->split = snib__after(now, snib__max(spread(m), now - m->begun));
+        m->votes = votes;
+        m->due = snib__min(m->end, m->split);
+        if (now >= m->split)
+                end_round(m, now);
+}
+
 static void step_red(struct snib__multi *m, snib__ns now)
 {
         size_t votes = 0, open = 0, needed = m->needed;
@@ -410,9 +505,13 @@ static void step_red(struct snib__multi *m, snib__ns now)
         }
         if (SNIB__BUG(red_majority_of_answers))
                 needed = (m->count - open) / 2 + 1;
-        if (votes >= needed)
+        if (votes >= needed) {
                 granted(m, now);
-        else if (votes + open < m->needed || now >= m->due)
+                return;
+        }
+        if (votes + open >= m->needed && m->patient && !m->ending)
+                part_with_it(m, votes, now);
+        if (votes + open < m->needed || now >= m->end || has_ended(m))
                 red_failed(m, now);
 }
 
@@ -452,7 +551,8 @@ static bool step_undoing(struct snib__multi *m, snib__ns now)
         return true;
 }
 
-/* The first member whose client is being closed, if the members left are not enough; or the number of members. */
+/* The first member whose client is being closed, if the members left are not enough; or the number
+ * of members. */
 static size_t shut(const struct snib__multi *m)
 {
         size_t closed = 0, first = m->count;
@@ -487,8 +587,9 @@ void snib__multi_give_up(struct snib__multi *m, int result, snib__ns now)
 
 /* ---- held ---- */
 
-/* Members of a red multilock that granted when the rest had been enough: welcome while the whole is certain. Otherwise
- * somebody may have been told that it is not, and must not find that it is again. */
+/* Members of a red multilock that granted when the rest had been enough: welcome while the whole is
+ * certain. Otherwise somebody may have been told that it is not, and must not find that it is
+ * again. */
 static bool step_held(struct snib__multi *m, snib__ns now)
 {
         bool any = false;
@@ -508,13 +609,15 @@ static bool step_held(struct snib__multi *m, snib__ns now)
         return any;
 }
 
-/* Nobody can find that we have it. What was cancelled may have been granted all the same, and is released by its id. */
+/* Nobody can find that we have it. What was cancelled may have been granted all the same, and is
+ * released by its id. */
 static bool is_free(const struct snib__multi *m, const struct snib__multi_part *p)
 {
         return p->state == SNIB__PART_IDLE && ((p->said >= 0 && !p->cancelled) || (m->red && p->said == SNIB_ELOST));
 }
 
-/* 1 or an error: which, when all members have answered. Red: as soon as a majority is certainly free for the next. */
+/* 1 or an error: which, when all members have answered. Red: as soon as a majority is certainly
+ * free for the next. */
 static void verdict(struct snib__multi *m)
 {
         size_t open = 0, freed = 0, failed = 0, bad = m->count;
@@ -542,15 +645,16 @@ static void verdict(struct snib__multi *m)
                 m->result = blame(m, m->count, SNIB__MULTI_LOST, SNIB_ELOST);
 }
 
-/* Members that were asked and have not answered yet may do so, for a while: what they grant is then given back, while
- * what a cancelled one grants could stand in the way of the next acquire for a moment. */
+/* Members that have not answered yet may do so, for a while: what they grant is then given back,
+ * while what a cancelled one grants could stand in the way of the next acquire for a moment. Who
+ * waits at one has to go at once: it would be granted what the next is to have. */
 static bool step_releasing(struct snib__multi *m, snib__ns now)
 {
         bool any = false;
 
         for (size_t i = 0; i < m->count; i++) {
                 any |= end(m, i, m->red ? m->node_timeout : SNIB__NEVER);
-                if (now >= m->due)
+                if (now >= m->due || has_heard(&m->parts[i]))
                         any |= cancel(m, i);
         }
         if (any)
@@ -563,13 +667,19 @@ static bool step_releasing(struct snib__multi *m, snib__ns now)
         return true;
 }
 
+/* Its acquire ended, and the engine may have executed it, or stand by to do so. */
+static bool may_be_held(const struct snib__multi_part *p)
+{
+        return p->cancelled || p->said == SNIB_EUNKNOWN || p->said == SNIB_ECLOSED;
+}
+
 void snib__multi_release(struct snib__multi *m, snib__ns now)
 {
         m->phase = SNIB__MULTI_RELEASING;
         atomic_store(&m->granted, false);
         m->due = SNIB__NEVER;
         for (size_t i = 0; i < m->count; i++) {
-                m->parts[i].to_release = m->parts[i].state != SNIB__PART_IDLE || m->parts[i].said == SNIB_EUNKNOWN;
+                m->parts[i].to_release = m->parts[i].state != SNIB__PART_IDLE || may_be_held(&m->parts[i]);
                 if (m->parts[i].state == SNIB__PART_ASKING)
                         m->due = snib__after(now, m->node_timeout);
         }
@@ -619,8 +729,8 @@ static int by_name(struct snib__name a, struct snib__name b)
         return r ? r : (a.length > b.length) - (a.length < b.length);
 }
 
-/* Of a read-write lock the write side comes first: under it its owner may read, while a reader could not become the
- * writer. */
+/* Of a read-write lock the write side comes first: under it its owner may read, while a reader
+ * could not become the writer. */
 int snib__multi_compare(const struct snib__multi_key *a, const struct snib__multi_key *b)
 {
         int r = by_name(a->name, b->name);

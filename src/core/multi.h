@@ -3,19 +3,21 @@
 #define SNIB_CORE_MULTI_H
 
 /*
- * What a multilock does: the pure machine of one acquire and, if it is granted, of the grant until the end of its last
- * release. It knows its members by number; what they are told and asked comes out as effects, what becomes of that goes
- * in. No system call, clock, allocation or lock inside; all memory is the caller's. The library and the simulator
- * drive the same code.
+ * What a multilock does: the pure machine of one acquire and, if it is granted, of the grant until
+ * the end of its last release. It knows its members by number; what they are told and asked comes
+ * out as effects, what becomes of that goes in. No system call, clock, allocation or lock inside;
+ * all memory is the caller's. The library and the simulator drive the same code.
  *
  *     ASKING ── all, or a majority, granted ──▶ HELD ── release ──▶ RELEASING ── all members answered ──▶ OVER
  *       │  ▲                                                                                                ▲
  *       │  └──── PAUSING ◀── time is left ──┐                                                               │
  *       └── a member refused, failed or was lost, cancel ──▶ UNDOING ── nothing is held ── 0 or an error ───┘
  *
- * Plain: members are asked one after another in one order; red: all at once. A round that fails gives back what it took
- * before anything else happens, and what was asked and not answered is cancelled: what the engine grants to it later is
- * released by its id. So at no time does a failed round leave a part behind.
+ * Plain: members are asked one after another in one order; red: all at once, each as long as there
+ * is time, so that every release is heard of where it happens. A round that fails gives back what
+ * it took before anything else happens, and what was asked and not answered is cancelled: what the
+ * engine grants to it later is released by its id. So at no time does a failed round leave a part
+ * behind.
  *
  * Thread class: one thread at a time (the caller's lock), but for what says otherwise.
  */
@@ -40,6 +42,7 @@ enum snib__multi_effect_kind {
         SNIB__MULTI_BLAME,   /* say why `code` will be the result, as long as it can be told. Comes before the others */
         SNIB__MULTI_ASK,     /* acquire the member: once, or within `wait`. Answer it, at once if it cannot begin */
         SNIB__MULTI_RELEASE, /* give it back, confirmed within `wait`. Answer it, at once if it cannot begin */
+        SNIB__MULTI_HURRY,   /* the acquire under way has waited for long enough: answer it with what it has heard */
         SNIB__MULTI_CANCEL,  /* the acquire under way is not wanted any more; it is answered all the same */
         SNIB__MULTI_LET_GO   /* it goes on, but its handle may be freed from here on */
 };
@@ -67,7 +70,9 @@ struct snib__multi_effect {
 struct snib__multi_part {
         /* Constant. */
         snib__ns lease;
-        snib__ns lasts; /* a hold of it, however often it is renewed; SNIB__NEVER: as long as it is */
+        snib__ns lasts;                /* a hold of it, however often it is renewed; SNIB__NEVER: as long as it is */
+        const _Atomic snib__ns *heard; /* of the acquire under way: when it was known first that it has to wait; 0:
+                                          not yet. May be written by any thread */
 
         /* Read and written by any thread. */
         struct snib__hold *_Atomic held; /* counts for the whole */
@@ -79,6 +84,7 @@ struct snib__multi_part {
         struct snib__hold *hold; /* what it was granted last */
         int64_t token;
         bool cancelled;
+        bool hurried;
         bool to_release; /* when the release began it was held or asked, or nobody knows */
         int said;        /* the last answer */
         struct snib__multi_effect effect;
@@ -111,6 +117,11 @@ struct snib__multi {
         enum snib__multi_phase phase;
         unsigned round;
         snib__ns begun; /* of the round */
+        bool patient;   /* red: members wait, in this round */
+        snib__ns end;   /* red: of the round, whatever was answered by then */
+        size_t votes;   /* red: members that were granted, when it was looked last */
+        snib__ns split; /* red: so few are given back, then; SNIB__NEVER: there are none */
+        bool ending;    /* red: so it is */
         snib__ns due;   /* when to step again though nothing happened */
         size_t at;      /* plain: members held, and the place in `order` of the one that is asked */
         bool again;     /* another round may do better */
@@ -126,15 +137,18 @@ struct snib__multi {
         atomic_int loss;     /* enum snib_loss, of the whole */
 };
 
-/* `parts` is the caller's, zeroed but for its constants. The deadline is SNIB__NEVER, or a point in time. */
+/* `parts` is the caller's, zeroed but for its constants. The deadline is SNIB__NEVER, or a point in
+ * time. */
 void snib__multi_init(struct snib__multi *m, const struct snib__multi_config *config, struct snib__multi_part *parts);
 
-/* Does one thing that is to be done. True: there may be more; carry out the effects, and call it again. */
+/* Does one thing that is to be done. True: there may be more; carry out the effects, and call it
+ * again. */
 bool snib__multi_step(struct snib__multi *m, snib__ns now);
 /* The next effect; false: none. Pull until false after every step. */
 bool snib__multi_next(struct snib__multi *m, struct snib__multi_effect *ret);
 
-/* What became of an ASK (1, 0 or an error) or a RELEASE. Of an acquire that was granted: the hold and its token. */
+/* What became of an ASK (1, 0 or an error) or a RELEASE. Of an acquire that was granted: the hold
+ * and its token. */
 void snib__multi_answer(struct snib__multi *m, size_t part, int result, struct snib__hold *hold, int64_t token);
 /* Begins to give all back; the phase is HELD. */
 void snib__multi_release(struct snib__multi *m, snib__ns now);
@@ -144,7 +158,8 @@ void snib__multi_give_up(struct snib__multi *m, int result, snib__ns now);
 /* From any thread, without a lock. */
 /* Ends the wait, unless it has been answered: true. Step it afterwards. */
 bool snib__multi_cancel(struct snib__multi *m);
-/* What a member holds was lost; `gone`: its record may be reused. True: the whole is lost with it. Tell it, once. */
+/* What a member holds was lost; `gone`: its record may be reused. True: the whole is lost with it.
+ * Tell it, once. */
 bool snib__multi_lost(struct snib__multi *m, size_t part, int reason, bool gone);
 /* The member's client is gone, and what it held with it. */
 void snib__multi_closed(struct snib__multi *m, size_t part);

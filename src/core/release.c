@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The end of a hold at the engine: by its owner, or in the background after a wait that was given up or a hold that was
- * lost. Not the counting of re-entries (core.c).
+ * The end of a hold at the engine: by its owner, or in the background after a wait that was given
+ * up or a hold that was lost. Not the counting of re-entries (core.c).
  *
- * The release names the hold's id, so repeating it, or its arriving late, can end nothing else. It is repeated until
- * the engine answered or everything that was granted to this id must have run out, or cannot be told from others'. A
- * repetition that finds nothing, after one whose fate is unknown, means that the first one was executed.
+ * The release names the hold's id, so repeating it, or its arriving late, can end nothing else. It
+ * is repeated until the engine answered or everything that was granted to this id must have run
+ * out, or cannot be told from others'. A repetition that finds nothing, after one whose fate is
+ * unknown, means that the first one was executed.
  */
 
 #include "core/internal.h"
 
-/* How long what this id may have at the engine stays there without a release: permits of a semaphore for ever, but for
- * so long only does the engine know whose they are. */
+/* How long what this id may have at the engine stays there without a release: permits of a
+ * semaphore for ever, but for so long only does the engine know whose they are. */
 static snib__ns lasts(const struct snib__hold *h)
 {
         return h->kind == SNIB_KIND_SEMAPHORE ? SNIB__DONE_MS * SNIB__MS : h->lease;
+}
+
+/* The request that ends it, or leaves it to its lease. */
+static enum snib__verb last_verb(const struct snib__hold *h)
+{
+        return h->leaving ? SNIB__RENEW : SNIB__RELEASE;
+}
+
+void snib__leave_begin(struct snib__core *c, struct snib__hold *h, snib__ns end, snib__ns now)
+{
+        h->leaving = true;
+        h->leave_end = end;
+        snib__release_begin(c, h, now);
 }
 
 void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -31,12 +45,13 @@ void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns no
         snib__hold_set(c, h, h->state == SNIB__LOST ? SNIB__LOST : SNIB__RELEASING);
         /* An acquire under way may not be overtaken: it could take the lock after the release. */
         if (!asked)
-                snib__hold_submit(c, h, SNIB__BUG(renew_after_release) ? SNIB__RENEW : SNIB__RELEASE, now);
+                snib__hold_submit(c, h, SNIB__BUG(renew_after_release) ? SNIB__RENEW : last_verb(h), now);
 }
 
 void snib__lost_maybe_finish(struct snib__core *c, struct snib__hold *h)
 {
-        /* Paid back: the owner's next acquire is a new hold, also while this one's release is still under way. */
+        /* Paid back: the owner's next acquire is a new hold, also while this one's release is still
+         * under way. */
         if (h->state == SNIB__LOST && h->depth == 0)
                 snib__tree_remove(&c->by_owner, &h->by_owner);
         if (h->state == SNIB__LOST && h->depth == 0 && !h->outstanding && h->wake_at == SNIB__NEVER)
@@ -68,12 +83,12 @@ void snib__release_reply(struct snib__core *c, struct snib__hold *h, const struc
 {
         bool doubt = h->release_in_doubt && !SNIB__BUG(repeated_release_counted_twice);
 
-        if (h->verb != SNIB__RELEASE)
-                snib__hold_submit(c, h, SNIB__RELEASE, now); /* what had to be waited for is answered */
-        else if (r->status == SNIB__RELEASED)
+        if (h->verb != last_verb(h))
+                snib__hold_submit(c, h, last_verb(h), now); /* what had to be waited for is answered */
+        else if (r->status == SNIB__RELEASED || (h->leaving && r->status == SNIB__RENEWED))
                 end(c, h, 1, NULL);
         else if (r->status == SNIB__GONE)
-                end(c, h, doubt ? 1 : SNIB_ELOST, NULL);
+                end(c, h, doubt && !h->leaving ? 1 : SNIB_ELOST, NULL);
         else if (r->status == SNIB__FAILED && r->error == SNIB_EKIND)
                 end(c, h, SNIB_ELOST, NULL);
         else
@@ -89,7 +104,7 @@ void snib__release_wake(struct snib__core *c, struct snib__hold *h, snib__ns now
                 snib__hold_forget(c, h);
                 end(c, h, SNIB_EUNKNOWN, &silent);
         } else {
-                snib__hold_submit(c, h, SNIB__RELEASE, now);
+                snib__hold_submit(c, h, last_verb(h), now);
         }
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Names and choice of the segments of a striped lock: pure functions of their arguments. Any thread.
+ * Names and choice of the segments of a striped lock: pure functions of their arguments. Any
+ * thread.
  */
 
 #include "core/stripe.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The core's one timer queue: timers by the instant at which they are due, and those of one instant in the order in
- * which they were set. Of these only the first stands in the tree; the others are a ring behind it, so that the tree of
- * a client with 100,000 holds has a few hundred nodes, of which all are warm. Not what happens when one is due
- * (core.c).
+ * The core's one timer queue: timers by the instant at which they are due, and those of one instant
+ * in the order in which they were set. Of these only the first stands in the tree; the others are a
+ * ring behind it, so that the tree of a client with 100,000 holds has a few hundred nodes, of which
+ * all are warm. Not what happens when one is due (core.c).
  *
- * A timer in a ring uses its node otherwise: child[0] and child[1] are its neighbours, parent is itself.
+ * A timer in a ring uses its node otherwise: child[0] and child[1] are its neighbours, parent is
+ * itself.
  */
 
 #include "core/internal.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A hold before it is held: asking, waiting, giving up. Not the sleeping of a thread, which is the runtime's.
+ * A hold before it is held: asking, waiting, giving up. Not the sleeping of a thread, which is the
+ * runtime's.
  *
- * At most one question is under way at a time. A waiter asks again when it is told of a change, when its watch has
- * taken effect (what happened before may have been missed), when the link is back, and at the latest after the holder's
- * lease or SNIB__POLL_MAX. The first waiter of a name, by arrival, takes a change; what it cannot use, because it
- * leaves empty-handed or is refused, or leaves for others, because readers and permits are many, is passed on to the
- * next, so that no wake-up dies with one waiter.
+ * At most one question is under way at a time. A waiter asks again when it is told of a change,
+ * when its watch has taken effect (what happened before may have been missed), when the link is
+ * back, and at the latest after the holder's lease or SNIB__POLL_MAX. The first waiter of a name,
+ * by arrival, takes a change; what it cannot use, because it leaves empty-handed or is refused, or
+ * leaves for others, because readers and permits are many, is passed on to the next, so that no
+ * wake-up dies with one waiter.
  */
 
 #include "core/internal.h"
@@ -18,8 +20,9 @@ static bool queues(const struct snib__core *c, const struct snib__hold *h)
         return c->config.queues & SNIB__KIND_BIT(h->kind);
 }
 
-/* An ACQUIRE of it may have taken something, or still take it. A request that was repeated and refused can arrive after
- * all: a lease ends that, but permits of a semaphore would be gone for good. */
+/* An ACQUIRE of it may have taken something, or still take it. A request that was repeated and
+ * refused can arrive after all: a lease ends that, but permits of a semaphore would be gone for
+ * good. */
 static bool may_have_taken(const struct snib__hold *h)
 {
         if (h->observe || h->kind == SNIB_KIND_LATCH)
@@ -76,12 +79,24 @@ static bool overhear(struct snib__core *c, const struct snib__hold *h, struct sn
         return speaker && speaker->fault == 0 && call->holder.status == SNIB__BUSY;
 }
 
+/* It has to wait, and knows it. */
+static void hear_to_wait(struct snib__hold *h, snib__ns now)
+{
+        snib__list_each (it, &h->calls) {
+                struct snib__call *call = snib__container(it, struct snib__call, link);
+
+                if (!atomic_load_explicit(&call->heard, memory_order_relaxed))
+                        atomic_store_explicit(&call->heard, now, memory_order_release);
+        }
+}
+
 void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         h->silent = snib__cohort_covers(c, h);
         snib__tree_add(&c->by_wait, &h->by_wait);
         if (h->silent) {
                 overhear(c, h, first_call(h));
+                hear_to_wait(h, now);
                 snib__hold_set(c, h, SNIB__WAITING);
         } else {
                 snib__wait_poke(c, h, false, now);
@@ -99,7 +114,8 @@ void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct 
                 h->again = true;
 }
 
-/* The server may have forgotten by now whether it executed the request: asking again could take twice. */
+/* The server may have forgotten by now whether it executed the request: asking again could take
+ * twice. */
 static void forgotten(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         static const struct snib__fault unknown = {
@@ -146,7 +162,8 @@ static bool leaves_room(const struct snib__hold *h, enum snib__status answer)
         return h->kind == (answer == SNIB__GRANTED ? SNIB_KIND_READ : SNIB_KIND_WRITE);
 }
 
-/* Whether there may be room for `next`: after a grant for its like, after a refusal for who wants less. */
+/* Whether there may be room for `next`: after a grant for its like, after a refusal for who wants
+ * less. */
 static bool may_follow(const struct snib__hold *h, const struct snib__hold *next, enum snib__status answer)
 {
         if (next->observe)
@@ -158,8 +175,8 @@ static bool may_follow(const struct snib__hold *h, const struct snib__hold *next
         return true; /* it left without having used it */
 }
 
-/* Who is to have a change that this one took: the next in line that could use what is left of it. NULL: nobody, or it
- * took none. */
+/* Who is to have a change that this one took: the next in line that could use what is left of it.
+ * NULL: nobody, or it took none. */
 static struct snib__hold *heir(struct snib__hold *h, enum snib__status answer)
 {
         struct snib__hold *next = h->woken && leaves_room(h, answer) ? snib__wait_next(h) : NULL;
@@ -227,12 +244,26 @@ void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const st
                 snib__release_begin(c, h, now);
 }
 
+/* The release goes on the way that the acquire went. Where that broke, the end of the lease ends
+ * what it may have taken. */
+void snib__cancelling_close(struct snib__core *c, struct snib__hold *h, snib__ns now)
+{
+        h->in_doubt = true;
+        if (!h->queued && !may_have_taken(h)) {
+                snib__hold_finish(c, h);
+        } else {
+                snib__release_begin(c, h, now);
+                snib__hold_submit(c, h, SNIB__RELEASE, now);
+        }
+}
+
 /* A grant that came after its lease: it was executed, and is given back. */
 static const struct snib__reply too_late = {.status = SNIB__FAILED,
                                             .error = SNIB_ENOTREADY,
                                             .error_text = "the engine answers more slowly than the lease lasts"};
 
-/* What an acquire that ends now for want of an engine is told: "certainly not executed" only if that is so. */
+/* What an acquire that ends now for want of an engine is told: "certainly not executed" only if
+ * that is so. */
 static int blame_code(struct snib__hold *h)
 {
         if (h->in_doubt && (h->fault == SNIB_EUNREACHABLE || h->fault == SNIB_ENOTREADY))
@@ -240,8 +271,9 @@ static int blame_code(struct snib__hold *h)
         return h->fault;
 }
 
-/* A connection that was cut while it was idle is noticed by the next request only. That must not be the answer to a
- * single try: the id makes it safe to ask again, once, as soon as the link is back. */
+/* A connection that was cut while it was idle is noticed by the next request only. That must not be
+ * the answer to a single try: the id makes it safe to ask again, once, as soon as the link is
+ * back. */
 static bool try_again(struct snib__core *c, const struct snib__hold *h, struct snib__call *call, snib__ns now)
 {
         snib__ns until = snib__after(h->sent_at, c->config.op_timeout); /* both together take no longer than one may */
@@ -292,6 +324,7 @@ static void hear_holder(struct snib__hold *h, const struct snib__reply *r)
 
 static void go_on_waiting(struct snib__core *c, struct snib__hold *h, snib__ns delay, snib__ns now)
 {
+        hear_to_wait(h, now);
         snib__hold_set(c, h, SNIB__WAITING);
         snib__hold_wake_at(c, h, snib__after(now, delay));
         if (h->again)
@@ -399,8 +432,9 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         }
 }
 
-/* It holds since after its latest question was executed: a deadline that counts from when that was sent is safe, and
- * what is still to be answered is the refusal before. Whoever asked long ago would be given what is about to end. */
+/* It holds since after its latest question was executed: a deadline that counts from when that was
+ * sent is safe, and what is still to be answered is the refusal before. Whoever asked long ago
+ * would be given what is about to end. */
 bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, const struct snib__reply *r,
                         snib__ns now)
 {
@@ -416,16 +450,20 @@ bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t att
 
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)
 {
+        static const struct snib__fault late = {SNIB_EUNKNOWN, 0, "the engine did not answer in time"};
         struct snib__hold *h = call->hold;
-        bool unheard = h->silent && !overhear(c, h, call);
+        bool unheard = h->silent && !overhear(c, h, call), first = h->state == SNIB__ASKING && h->attempt == 1;
 
-        if (unheard || (h->state == SNIB__ASKING && h->attempt == 1)) {
+        if ((unheard || first) && !call->once) {
                 call->once = true; /* the wait is over, but everyone gets one honest answer */
+                snib__timer_set(c, &call->timer, snib__after(now, SNIB__HONEST));
                 if (unheard)
                         snib__wait_poke(c, h, false, now);
                 return;
         }
-        if (h->fault < 0)
+        if (unheard || first)
+                snib__call_answer(c, call, SNIB_EUNKNOWN, &late);
+        else if (h->fault < 0)
                 snib__call_answer(c, call, blame_code(h), SNIB__HEARD);
         else
                 snib__call_answer(c, call, 0, NULL);

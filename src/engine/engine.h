@@ -3,26 +3,33 @@
 #define SNIB_ENGINE_ENGINE_H
 
 /*
- * The narrow interface between the runtime and an engine. An engine executes atomic steps on locks; it knows nothing of
- * threads, waiting, re-entry, renewal schedules or loss: these live in core.
+ * The narrow interface between the runtime and an engine. An engine executes atomic steps on locks;
+ * it knows nothing of threads, waiting, re-entry, renewal schedules or loss: these live in core.
  *
  * Contract:
- * - One thread at a time calls an engine (the runtime holds its lock). It never calls back. Only open() and close() may
- * block for long; submit() and process() must not wait for anything but a disk write of ordinary length.
- * - submit() takes a request and answers nothing: every submitted request is completed exactly once by a later
- * process(), with FAILED and a code if need be, also when the connection breaks (SNIB_EUNKNOWN if any byte of it may
- * have left, SNIB_EUNREACHABLE if certainly none did) and also after close of the connection. It is legal for submit()
- * to have done all the work already and to leave only the completion for process(); then interest() says "at once".
- * - submit() and watch() may keep what is to be sent, so that requests of several threads leave in one write;
- * interest() says so. It leaves with the next flush() or process(), and it is the runtime that sees to that in time.
- * - Requests submitted on one engine are executed in the order of submission, as long as the connection lasts.
- * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP and LINK_DOWN. A
- * request submitted while it is down fails fast with SNIB_EUNREACHABLE.
- * - An engine watches its own connection: an answer overdue for timeout_ms closes it (all in flight: SNIB_EUNKNOWN).
- * - watch() is counted: two watches need two unwatches. While a name is watched, every change that may let a waiter
- * in yields CHANGED for that name (or GRANTED for one waiter), and WATCHING comes once each time the watch has (again)
- * taken effect: what happened before `since` may have been missed, so a waiter that asked earlier must ask again.
- * - A request of a kind that the engine does not have (its caps say so) fails with SNIB_EUNSUPPORTED.
+ * - One thread at a time calls an engine (the runtime holds its lock). It never calls back. Only
+ *   open() and close() may block for long; submit() and process() must not wait for anything but a
+ *   disk write of ordinary length.
+ * - submit() takes a request and answers nothing: every submitted request is completed exactly once
+ *   by a later process(), with FAILED and a code if need be, also when the connection breaks
+ *   (SNIB_EUNKNOWN if any byte of it may have left, SNIB_EUNREACHABLE if certainly none did) and
+ *   also after close of the connection. It is legal for submit() to have done all the work already
+ *   and to leave only the completion for process(); then interest() says "at once".
+ * - submit() and watch() may keep what is to be sent, so that requests of several threads leave in
+ *   one write; interest() says so. It leaves with the next flush() or process(), and it is the
+ *   runtime that sees to that in time.
+ * - Requests submitted on one engine are executed in the order of submission, as long as the
+ *   connection lasts.
+ * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP
+ *   and LINK_DOWN. A request submitted while it is down fails fast with SNIB_EUNREACHABLE.
+ * - An engine watches its own connection: an answer overdue for timeout_ms closes it (all in
+ *   flight: SNIB_EUNKNOWN).
+ * - watch() is counted: two watches need two unwatches. While a name is watched, every change that
+ *   may let a waiter in yields CHANGED for that name (or GRANTED for one waiter), and WATCHING
+ *   comes once each time the watch has (again) taken effect: what happened before `since` may have
+ *   been missed, so a waiter that asked earlier must ask again.
+ * - A request of a kind that the engine does not have (its caps say so) fails with
+ *   SNIB_EUNSUPPORTED.
  * - Time is a parameter. `now` is CLOCK_BOOTTIME.
  */
 
@@ -88,7 +95,7 @@ struct snib__interest {
 };
 
 struct snib__engine_config {
-        struct snib__url *url; /* lives during open() */
+        struct snib__url *url; /* lives during open(), which fills in what was left out and another process needs */
         char uuid[37];         /* of this client: lower-case random v4, fresh after fork */
         struct snib__who who;
         int64_t timeout_ms;
@@ -110,30 +117,35 @@ struct snib__engine_ops {
                                        comes as GRANTED. FAIR is always one of them, SPIN never */
         const char *const *schemes; /* NULL-terminated, as in the URL, without "://" or ":" */
 
-        /* Opens without waiting for the network: the first LINK_UP or LINK_DOWN tells. May block for local disks. */
+        /* Opens without waiting for the network: the first LINK_UP or LINK_DOWN tells. May block
+         * for local disks. */
         int (*open)(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now,
                     struct snib_error *err);
         void (*submit)(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now);
-        /* Starts a listing of all held locks; LISTED notes, then one REPLY with status INFO or FAILED. */
+        /* Starts a listing of all held locks; LISTED notes, then one REPLY with status INFO or
+         * FAILED. */
         void (*list)(struct snib__engine *e, struct snib__tag tag, snib__ns now);
         void (*watch)(struct snib__engine *e, const struct snib__topic *topic, snib__ns now);
         void (*unwatch)(struct snib__engine *e, const struct snib__topic *topic, snib__ns now);
         void (*interest)(struct snib__engine *e, snib__ns now, struct snib__interest *ret);
         /* NULL, or: sends what was kept, as far as that goes without blocking. */
         void (*flush)(struct snib__engine *e);
-        /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for with revents in
-         * `events`, or NULL: find out yourself. Notes are then taken one by one with next(). */
+        /* Does what is due and moves bytes without blocking. `ready` is what interest() asked for
+         * with revents in `events`, or NULL: find out yourself. Notes are then taken one by one
+         * with next(). */
         void (*process)(struct snib__engine *e, const struct snib__interest *ready, snib__ns now);
-        /* NULL, or: the REPLY with this tag, just taken with next(), came too late: whoever asked has given that
-         * attempt up and may ask again. Comes before the next process(). */
+        /* NULL, or: the REPLY with this tag, just taken with next(), came too late: whoever asked
+         * has given that attempt up and may ask again. Comes before the next process(). */
         void (*unheard)(struct snib__engine *e, struct snib__tag tag);
         /* The next note, in the order of their happening. False: none left. */
         bool (*next)(struct snib__engine *e, struct snib__note *ret);
-        /* Sends what is buffered if that is possible at once, closes everything, frees. Nothing is completed any more.
-         * Blocks briefly. */
+        /* Sends what is buffered if that is possible at once, closes everything, frees. Nothing is
+         * completed any more. Blocks briefly. */
         void (*close)(struct snib__engine *e);
-        /* In a forked child: closes descriptors so that the parent's connection and liveness are untouched; frees
-         * nothing. Async-signal-safe. */
+        /* NULL, or: the directory that it uses when the URL names none, made if it was missing. */
+        int (*directory)(char *ret, size_t size, struct snib_error *err);
+        /* In a forked child: closes descriptors so that the parent's connection and liveness are
+         * untouched; frees nothing. Async-signal-safe. */
         void (*forked)(struct snib__engine *e);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The list of engines of this build, and the look-up by URL scheme. Adding an engine is one line here and one folder
- * beside it.
+ * The list of engines of this build, and the look-up by URL scheme. Adding an engine is one line
+ * here and one folder beside it.
  */
 
 #include "engine/engine.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is true of every record between two calls: the invariants of model/record.h, each named by the sentence that is
- * answered when it does not hold. For records that come from outside the process, and for tests. Pure.
+ * What is true of every record between two calls: the invariants of model/record.h, each named by
+ * the sentence that is answered when it does not hold. For records that come from outside the
+ * process, and for tests. Pure.
  */
 
 #include "model/internal.h"

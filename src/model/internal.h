@@ -3,8 +3,8 @@
 #define SNIB_MODEL_INTERNAL_H
 
 /*
- * Shared by the files of the model: one call while it is executed, and what can be done to seats, queue and numbers.
- * Everything keeps the account of what changed by itself.
+ * Shared by the files of the model: one call while it is executed, and what can be done to seats,
+ * queue and numbers. Everything keeps the account of what changed by itself.
  */
 
 #include "model/record.h"
@@ -35,8 +35,11 @@ const struct snib__holder *snib__seat_writer(const struct snib__record *r);
 bool snib__seat_may(const struct snib__record *r, int kind, int64_t n, const struct snib__id *under);
 /* A new hold, with a new token, which is answered. */
 int64_t snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool claimed);
-/* Confirms the seats that are `chosen`: their lease, as op wants it, starts again. How many these are. */
+/* Confirms the seats that are `chosen`: their lease, as op wants it, starts again. How many these
+ * are. */
 size_t snib__seat_extend(struct snib__step *s, bool (*chosen)(const struct snib__step *, const struct snib__holder *));
+/* The seats of op->id are nobody's from now on. */
+void snib__seat_give_up(struct snib__step *s);
 /* Frees the seats that are `chosen`; how many these were. */
 size_t snib__seat_leave(struct snib__step *s, bool (*chosen)(const struct snib__step *, const struct snib__holder *),
                         enum snib__leaving how);
@@ -49,6 +52,7 @@ void snib__seat_bury(struct snib__step *s);
 bool snib__seat_any(const struct snib__step *s, const struct snib__holder *h);
 bool snib__seat_own(const struct snib__step *s, const struct snib__holder *h);   /* of op->id */
 bool snib__seat_named(const struct snib__step *s, const struct snib__holder *h); /* one of op->permits */
+bool snib__seat_left(const struct snib__step *s, const struct snib__holder *h);  /* of op->id, or given up by it */
 
 /* queue.c: who waits. */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Requests that change a number or a value (SET to DELETE), and the memory of those that were executed, so that a
- * repetition with the same id is answered the same and changes nothing. Not ACQUIRE and RELEASE, whose ids are
- * remembered by the seats. Pure; any thread may call it on a record of its own.
+ * Requests that change a number or a value (SET to DELETE), and the memory of those that were
+ * executed, so that a repetition with the same id is answered the same and changes nothing. Not
+ * ACQUIRE and RELEASE, whose ids are remembered by the seats. Pure; any thread may call it on a
+ * record of its own.
  */
 
 #include "base/assert.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What can be said of ids and kinds by themselves, without a record: comparison, the ids of permits, which kinds are
- * stored alike. Pure; any thread.
+ * What can be said of ids and kinds by themselves, without a record: comparison, the ids of
+ * permits, which kinds are stored alike. Pure; any thread.
  */
 
 #include "model/op.h"
@@ -11,6 +11,25 @@
 bool snib__id_equal(const struct snib__id *a, const struct snib__id *b)
 {
         return strcmp(a->text, b->text) == 0;
+}
+
+static const char left_prefix[] = "left:";
+
+void snib__id_leave(struct snib__id *id)
+{
+        size_t n = sizeof(left_prefix) - 1, length = strnlen(id->text, SNIB__ID_MAX - 1 - n);
+
+        _Static_assert(SNIB__ID_MAX > sizeof(left_prefix) + 36 + 1 + 20, "the id of every client's hold fits");
+        memmove(id->text + n, id->text, length);
+        memcpy(id->text, left_prefix, n);
+        id->text[n + length] = 0;
+}
+
+bool snib__id_is_left(const struct snib__id *id, const struct snib__id *of)
+{
+        size_t n = sizeof(left_prefix) - 1;
+
+        return strncmp(id->text, left_prefix, n) == 0 && (!of || strcmp(id->text + n, of->text) == 0);
 }
 
 static int digit(char c)
@@ -110,4 +129,11 @@ const char *snib__kind_text(int kind)
         if (kind < 0 || kind >= (int)(sizeof(texts) / sizeof(texts[0])))
                 return "object";
         return texts[kind];
+}
+
+const char *snib__kind_article(int kind)
+{
+        if (kind == SNIB_KIND_PERMITS)
+                return "";
+        return kind == SNIB_KIND_ELECTION || kind == SNIB_KIND_ANY ? "an " : "a ";
 }

@@ -3,13 +3,15 @@
 #define SNIB_MODEL_OP_H
 
 /*
- * What a client may ask of an engine about one object, and what it may be told: the vocabulary shared by the model, the
- * core and every engine. Plain data, no ownership, except where a comment says otherwise.
+ * What a client may ask of an engine about one object, and what it may be told: the vocabulary
+ * shared by the model, the core and every engine. Plain data, no ownership, except where a comment
+ * says otherwise.
  *
- * The server knows only "held or not held by this hold id". A hold id is made for one hold and never used again, so
- * acquire, release and renew are idempotent by construction, and a request that is executed late can never touch
- * another hold. Re-entry is counted in the client. What changes a number has an id of the same form, made for one
- * change, and the server remembers for SNIB__DONE_MS which of them it has executed, and with what answer.
+ * The server knows only "held or not held by this hold id". A hold id is made for one hold and
+ * never used again, so acquire, release and renew are idempotent by construction, and a request
+ * that is executed late can never touch another hold. Re-entry is counted in the client. What
+ * changes a number has an id of the same form, made for one change, and the server remembers for
+ * SNIB__DONE_MS which of them it has executed, and with what answer.
  */
 
 #include <snib/client.h>
@@ -17,9 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Identifies one hold, or one waiter, for ever: client uuid, ':', a number that the client never repeats.
- * NUL-terminated. On Redis this is Redisson's owner field, whose second half Redisson fills with a thread id and which
- * nobody parses. */
+/* Identifies one hold, or one waiter, for ever: client uuid, ':', a number that the client never
+ * repeats. NUL-terminated. On Redis this is Redisson's owner field, whose second half Redisson
+ * fills with a thread id and which nobody parses. */
 #define SNIB__ID_MAX 64
 struct snib__id {
         char text[SNIB__ID_MAX];
@@ -32,7 +34,8 @@ struct snib__who {
         int64_t pid; /* -1 unknown */
 };
 
-/* A name is bytes, 1 to 1000, no NUL. The memory is the sender's; an engine copies what it keeps after submit returned.
+/* A name is bytes, 1 to 1000, no NUL. The memory is the sender's; an engine copies what it keeps
+ * after submit returned.
  */
 struct snib__name {
         const char *bytes;
@@ -45,7 +48,7 @@ enum snib__verb {
                               a hold anew. SEMAPHORE: take n permits, once for this id. LATCH: is it open? */
         SNIB__RELEASE = 2, /* end the hold of this id, or its place in the queue. SEMAPHORE: undo what ACQUIRE with this
                               id took, if it did */
-        SNIB__RENEW = 3,   /* start the lease of this id's hold again */
+        SNIB__RENEW = 3,   /* start the lease of this id's hold again; with `leave` for the last time, see below */
         SNIB__QUERY = 4,   /* say what there is; changes nothing. Of kind ANY: whatever kind it is */
         SNIB__FORCE = 5,   /* end whoever's hold: READ all readers, WRITE the writer, PERMITS all that are out */
         SNIB__OBSERVE = 6, /* say what there is if the state (see below) is another than `token`; else BUSY, and stand
@@ -59,18 +62,23 @@ enum snib__verb {
         SNIB__DELETE = 12 /* SEMAPHORE, PERMITS, LATCH; REGISTER if the version is `expected` */
 };
 
-/* The state that OBSERVE compares: the token of the present hold (of the write hold, of one that is not shared), or of
- * the present value of a register; 0 when there is none. */
+/* The state that OBSERVE compares: the token of the present hold (of the write hold, of one that is
+ * not shared), or of the present value of a register; 1 for a latch that has a count; 0 when there
+ * is none. Below 0 it is another than any. */
 
-/* How long a request is remembered so that its repetition is not executed again. A client that does not know the fate
- * of one for longer reports that it is unknown. */
+/* How long a request is remembered so that its repetition is not executed again. A client that does
+ * not know the fate of one for longer reports that it is unknown. */
 #define SNIB__DONE_MS 60000
 
-/* A hold of a plain or a fenced lock has so many tokens, of which the engine names the first: the client gives the
- * others to those of its own threads that it hands the hold to. Redis has no counter for a plain lock; core/cohort.c
- * says why that is enough. */
+/* A hold of a plain or a fenced lock has so many tokens, of which the engine names the first: the
+ * client gives the others to those of its own threads that it hands the hold to. Redis has no
+ * counter for a plain lock; core/cohort.c says why that is enough. */
 #define SNIB__TOKEN_BLOCK 16
 int64_t snib__kind_tokens(int kind);
+
+/* So often in a row a lock with a queue is handed on by releases. The one after those asks whether
+ * others listen, who do not stand in the queue, and leaves it free for them. */
+#define SNIB__STREAK_MAX 16
 
 /* Numbers of permits are a Java int. */
 #define SNIB__NUMBER_MAX ((int64_t)2147483647)
@@ -86,10 +94,13 @@ struct snib__op {
         int64_t token; /* ACQUIRE: the token this hold has by the client's knowledge, 0 until it was granted. OBSERVE:
                           the state seen last */
         int64_t n;     /* how many: 1 for a lock; SET, RESIZE, ADD: the number */
-        struct snib__id under; /* ACQUIRE of READ: the write hold of the same owner, which lets it in; empty: none */
+        struct snib__id under; /* ACQUIRE of READ: the write hold of the same owner, which lets it in; empty: none.
+                                  FORCE of FAIR: the waiter that is to leave the queue, and nothing else happens */
         bool settled;          /* ACQUIRE: every earlier request with this id has been answered */
         uint32_t number;       /* ACQUIRE: which of the requests with this id it is, from 1; 0: not said */
-        uint8_t streak;        /* RELEASE: the `streak` of its grant */
+        uint8_t streak;        /* RELEASE: the `streak` of its grant; see SNIB__STREAK_MAX */
+        bool leave;            /* RENEW: nobody has the hold from now on; it ends with this lease or by FORCE, and not
+                                  with its client. Repeated it is answered the same */
         bool if_exists;        /* ADD: else do nothing */
         int64_t ttl_ms;        /* SET of a SEMAPHORE: it vanishes after; 0 never */
         int64_t expected;      /* WRITE, DELETE: version, 0: no value, -1: any */
@@ -107,7 +118,8 @@ enum snib__status {
         SNIB__GONE = 4, /* RENEW, RELEASE, ACQUIRE with a token: not held by this id; `held`, `holder` say what is there
                            instead */
         SNIB__RELEASED = 5, /* RELEASE: was held by this id, or stood in the queue, and no longer does */
-        SNIB__INFO = 6,     /* QUERY, FORCE: `held` is what there is, for FORCE what there was and is no more */
+        SNIB__INFO = 6,     /* QUERY, FORCE: `held` is what there is, for FORCE what there was and is no more; of a
+                               waiter that was to leave: that it stood there */
         SNIB__DONE = 8,     /* SET to DELETE: executed, now or before: `applied`, `value` */
         SNIB__FAILED = 7    /* none of these: `error` is a negative snib error code. SNIB_EUNKNOWN: sent, fate unknown.
                                SNIB_EUNREACHABLE,    SNIB_ENOTREADY: certainly not executed, try again later. Any other:
@@ -132,8 +144,10 @@ struct snib__reply {
         int64_t left_ms;        /* of the present hold's lease; -1 unknown or none */
         bool held;
         struct snib__seat holder;
-        int64_t position; /* ours in the queue, 1 = next; 0 not queued */
-        int64_t waiters;  /* -1 unknown */
+        int64_t position;     /* ours in the queue, 1 = next; 0 not queued */
+        struct snib__id next; /* QUERY of a fair lock: the first in the queue; empty: nobody, or unknown */
+        int64_t next_left_ms; /* with `next`: until its turn, or what it is believed to live, is over; -1 unknown */
+        int64_t waiters;      /* -1 unknown */
         bool waiters_at_least;
         int kind;        /* QUERY: what is there; else the request's */
         bool foreign;    /* the holder is a client of another make */
@@ -153,8 +167,14 @@ static inline bool snib__id_set(const struct snib__id *id)
 
 bool snib__id_equal(const struct snib__id *a, const struct snib__id *b);
 
-/* The id of permit number `index` (0 to 65535) of a hold, as 32 hex digits and NUL: the 128 bits of the uuid plus
- * (65536 * number + index). False: the hold id has another form than uuid:number. */
+/* The id of a hold that was left, where the store has to know: of another form than those of
+ * clients, so that the death of its client does not concern it. */
+void snib__id_leave(struct snib__id *id);
+/* `id` was made so of `of`; of NULL: of any. */
+bool snib__id_is_left(const struct snib__id *id, const struct snib__id *of);
+
+/* The id of permit number `index` (0 to 65535) of a hold, as 32 hex digits and NUL: the 128 bits of
+ * the uuid plus (65536 * number + index). False: the hold id has another form than uuid:number. */
 bool snib__permit_id(const struct snib__id *hold, int64_t index, char ret[33]);
 
 /* Which kinds are stored alike, and so exclude each other under one name. */
@@ -171,6 +191,8 @@ enum snib__family snib__family_of(int kind);
 
 /* "lock", "fair lock": what snib_kind_text() answers. */
 const char *snib__kind_text(int kind);
+/* What stands before it in a sentence: "a ", "an " or "". */
+const char *snib__kind_article(int kind);
 
 /* Nothing is held after the answer to an ACQUIRE of this kind. */
 bool snib__kind_momentary(int kind);

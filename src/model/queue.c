@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who waits: first come, first served, and observers, who stand in the queue without being in anybody's way. Not who
- * may sit (seats.c). Pure; any thread may call it on a record of its own.
+ * Who waits: first come, first served, and observers, who stand in the queue without being in
+ * anybody's way. Not who may sit (seats.c). Pure; any thread may call it on a record of its own.
  */
 
 #include "base/assert.h"
@@ -95,7 +95,8 @@ void snib__queue_leave(struct snib__step *s, size_t place)
         s->change->queue = true;
 }
 
-/* Closes the gaps after a pass over the queue that kept the first `kept` so far and has looked at all. */
+/* Closes the gaps after a pass over the queue that kept the first `kept` so far and has looked at
+ * all. */
 static void shrink(struct snib__step *s, size_t kept)
 {
         s->change->queue |= kept != s->r->queued;

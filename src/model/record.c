@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The meaning of every request about one object: model/record.h says what it promises. Not a store and not a clock: the
- * caller loads the record, says what time it is, and stores what is different afterwards. Pure: no I/O, no allocation,
- * no state of its own, so any thread may call it on a record of its own.
+ * The meaning of every request about one object: model/record.h says what it promises. Not a store
+ * and not a clock: the caller loads the record, says what time it is, and stores what is different
+ * afterwards. Pure: no I/O, no allocation, no state of its own, so any thread may call it on a
+ * record of its own.
  *
- * Order of every call: end what is over (sweep), do what is asked, hand over to those who may sit now, tell observers.
- * Requests that end nothing come after the hand-over: an ACQUIRE that is refused, so that the newcomer finds the place
- * that became free, and RENEW and OBSERVE, so that their answer is about the holder there is now.
+ * Order of every call: end what is over (sweep), do what is asked, hand over to those who may sit
+ * now, tell observers. Requests that end nothing come after the hand-over: an ACQUIRE that is
+ * refused, so that the newcomer finds the place that became free, and RENEW and OBSERVE, so that
+ * their answer is about the holder there is now.
  *
- * Seats are in seats.c, the queue in queue.c, numbers and values in number.c, what a record must be in check.c.
+ * Seats are in seats.c, the queue in queue.c, numbers and values in number.c, what a record must be
+ * in check.c.
  */
 
 #include "base/assert.h"
@@ -36,6 +39,8 @@ int64_t snib__record_state(const struct snib__record *r, int kind)
                 return r->held ? r->holder[0].token : 0;
         case SNIB__FAMILY_RW:
                 return writer ? writer->token : 0;
+        case SNIB__FAMILY_LATCH:
+                return r->value > 0;
         case SNIB__FAMILY_REGISTER:
                 return r->version;
         default:
@@ -76,8 +81,8 @@ static bool sit(struct snib__step *s)
         return true;
 }
 
-/* Which token op brings along is not looked at, only whether: a client that finds another one in the reply knows that
- * its hold was not continuous. */
+/* Which token op brings along is not looked at, only whether: a client that finds another one in
+ * the reply knows that its hold was not continuous. */
 static enum snib__status acquire(struct snib__step *s)
 {
         size_t place = snib__queue_find(s->r, &s->op->id);
@@ -169,8 +174,8 @@ static enum snib__status leave(struct snib__step *s)
         return SNIB__RELEASED;
 }
 
-/* An undone acquire of a semaphore is remembered: a copy of it that arrives later would take what nobody gives back. A
- * late one of another kind ends with its lease. */
+/* An undone acquire of a semaphore is remembered: a copy of it that arrives later would take what
+ * nobody gives back. A late one of another kind ends with its lease. */
 static enum snib__status release(struct snib__step *s, struct snib__reply *reply)
 {
         if (s->op->permits)
@@ -182,6 +187,8 @@ static enum snib__status release(struct snib__step *s, struct snib__reply *reply
 
 static enum snib__status renew(struct snib__step *s)
 {
+        bool (*own)(const struct snib__step *, const struct snib__holder *) =
+            s->op->leave ? snib__seat_left : snib__seat_own;
         bool permits = s->op->kind == SNIB_KIND_PERMITS;
         int64_t want = permits && s->op->n > 0 ? s->op->n : 1, have = 0;
 
@@ -195,10 +202,12 @@ static enum snib__status renew(struct snib__step *s)
         if (SNIB__BUG(renewal_without_owner_check))
                 return snib__seat_extend(s, snib__seat_any) ? SNIB__RENEWED : SNIB__GONE;
         for (size_t i = 0; i < s->r->held; i++)
-                have += snib__seat_own(s, &s->r->holder[i]);
+                have += own(s, &s->r->holder[i]);
         if (have < want)
                 return SNIB__GONE;
-        (void)snib__seat_extend(s, snib__seat_own);
+        (void)snib__seat_extend(s, own);
+        if (s->op->leave)
+                snib__seat_give_up(s);
         return SNIB__RENEWED;
 }
 
@@ -243,7 +252,8 @@ static int64_t first_left(const struct snib__record *r, struct snib__clock now)
         return first == INT64_MAX ? -1 : left(first, now);
 }
 
-/* Whose hold the reply is about: the own one if it was confirmed; else the writer, else the longest. */
+/* Whose hold the reply is about: the own one if it was confirmed; else the writer, else the
+ * longest. */
 static const struct snib__holder *shown(const struct snib__step *s, const struct snib__reply *reply)
 {
         const struct snib__record *r = s->r;
@@ -257,7 +267,8 @@ static const struct snib__holder *shown(const struct snib__step *s, const struct
         return h ? h : &r->holder[0];
 }
 
-/* Whether there is something; after GONE whether it is somebody who excludes the one that is gone. */
+/* Whether there is something; after GONE whether it is somebody who excludes the one that is
+ * gone. */
 static bool there(const struct snib__step *s, enum snib__family family, enum snib__status status)
 {
         const struct snib__record *r = s->r;
@@ -286,6 +297,10 @@ static void describe(const struct snib__step *s, struct snib__reply *reply)
                 reply->data_length = r->data_length;
         }
         reply->token = h ? h->token : r->version;
+        if (s->op->verb == SNIB__QUERY && r->queued && r->queue[0].kind == SNIB_KIND_FAIR) {
+                reply->next = r->queue[0].seat.id;
+                reply->next_left_ms = left(r->queue[0].seat.expires_ms, s->now);
+        }
         if (s->op->verb == SNIB__OBSERVE)
                 reply->token = snib__record_state(r, s->op->kind);
         if (!h)
@@ -302,6 +317,14 @@ static enum snib__status force(struct snib__step *s, struct snib__reply *reply)
         int kind = s->op->kind;
 
         reply->status = SNIB__INFO;
+        if (snib__id_set(&s->op->under)) {
+                size_t place = snib__queue_find(r, &s->op->under);
+
+                reply->held = place < r->queued;
+                if (reply->held)
+                        snib__queue_leave(s, place);
+                return SNIB__INFO;
+        }
         if (r->held == 0 || r->family == SNIB__FAMILY_SEMAPHORE || (kind == SNIB_KIND_READ && writer) ||
             (kind == SNIB_KIND_WRITE && !writer))
                 return SNIB__INFO;
@@ -396,8 +419,8 @@ static void answer(const struct snib__step *s, struct snib__reply *reply)
 {
         enum snib__verb verb = s->op->verb;
 
-        /* FORCE told what there was; a release that succeeded is not about what others do now, and a change has its
-         * own answer. */
+        /* FORCE told what there was; a release that succeeded is not about what others do now, and
+         * a change has its own answer. */
         if (verb != SNIB__FORCE && reply->status != SNIB__RELEASED && reply->status != SNIB__DONE &&
             reply->status != SNIB__FAILED)
                 describe(s, reply);

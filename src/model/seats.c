@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who sits: the one question in which the kinds differ (snib__seat_may), taking a seat, keeping it, leaving it. Not the
- * queue. Pure; any thread may call it on a record of its own.
+ * Who sits: the one question in which the kinds differ (snib__seat_may), taking a seat, keeping it,
+ * leaving it. Not the queue. Pure; any thread may call it on a record of its own.
  *
- * A seat of a SEMAPHORE holds nothing once it is confirmed: it only remembers who took how many, so that a repetition
- * does not take again and an undo gives back. Such memories give way to new seats, the oldest first.
+ * A seat of a SEMAPHORE holds nothing once it is confirmed: it only remembers who took how many, so
+ * that a repetition does not take again and an undo gives back. Such memories give way to new
+ * seats, the oldest first.
  */
 
 #include "base/assert.h"
@@ -111,8 +112,8 @@ bool snib__seat_may(const struct snib__record *r, int kind, int64_t n, const str
         }
 }
 
-/* When a seat taken or confirmed now is over. A lease that is not positive is none the API lets through, but for the
- * 0 of permits; it counts as the shortest there is. */
+/* When a seat taken or confirmed now is over. A lease that is not positive is none the API lets
+ * through, but for the 0 of permits; it counts as the shortest there is. */
 static int64_t seat_end(struct snib__clock now, int kind, int64_t lease_ms, bool claimed)
 {
         if (kind == SNIB_KIND_SEMAPHORE)
@@ -205,6 +206,20 @@ size_t snib__seat_extend(struct snib__step *s, bool (*chosen)(const struct snib_
                         n++;
                 }
         return n;
+}
+
+bool snib__seat_left(const struct snib__step *s, const struct snib__holder *h)
+{
+        return snib__seat_own(s, h) || snib__id_is_left(&h->seat.id, &s->op->id);
+}
+
+void snib__seat_give_up(struct snib__step *s)
+{
+        for (size_t i = 0; i < s->r->held; i++)
+                if (snib__seat_own(s, &s->r->holder[i])) {
+                        snib__id_leave(&s->r->holder[i].seat.id);
+                        s->change->holders = true;
+                }
 }
 
 static void give_back(struct snib__record *r, int64_t n)

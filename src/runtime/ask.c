@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Requests that no hold stands behind: questions, forced releases, changes of a number or a value, permits by id,
- * pauses; and the listing. Core repeats them; here is what they carry, whom they are for, and what of an answer is
- * kept.
+ * Requests that no hold stands behind: questions, forced releases, changes of a number or a value,
+ * permits by id, pauses; and the listing. Core repeats them; here is what they carry, whom they are
+ * for, and what of an answer is kept.
  */
 
 #include "base/alloc.h"
@@ -46,6 +46,8 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
         ret->waiters = r->waiters < 0 ? -1 : r->waiters + snib__core_silent(&c->core, name);
         ret->waiters_at_least = r->waiters_at_least;
         ret->position = r->position;
+        memcpy(ret->next, r->next.text, sizeof(r->next.text));
+        ret->next_left_ms = r->next.text[0] ? r->next_left_ms : -1;
         if (!ret->held)
                 return;
         /* Of several readers the answer names one. */
@@ -59,6 +61,7 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
         ret->since_ms = holder->since_ms > 0 ? holder->since_ms : -1;
         ret->pid = who->pid > 0 ? who->pid : -1;
         memcpy(ret->owner, holder->id.text, sizeof(holder->id.text));
+        ret->left = snib__id_is_left(&holder->id, NULL);
         memcpy(ret->host, who->host, sizeof(who->host));
         memcpy(ret->label, who->label, sizeof(who->label));
 }

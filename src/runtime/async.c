@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The frame of every asynchronous call: a pooled record that waits in the program's place, and is queued for the
- * dispatcher when core has answered. What is asked for is begun elsewhere (hold.c, ask.c), with the same functions as
- * for a blocking call.
+ * The frame of every asynchronous call: a pooled record that waits in the program's place, and is
+ * queued for the dispatcher when core has answered. What is asked for is begun elsewhere (hold.c,
+ * ask.c), with the same functions as for a blocking call.
  */
 
 #include "base/error.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The hand-over of the baton: see baton.h. The driver that leaves names its successor at once, under the same lock, so
- * that no wake-up can fall between two drivers; a successor that was answered meanwhile leaves in turn and names the
- * next.
+ * The hand-over of the baton: see baton.h. The driver that leaves names its successor at once,
+ * under the same lock, so that no wake-up can fall between two drivers; a successor that was
+ * answered meanwhile leaves in turn and names the next.
  */
 
 #include "runtime/baton.h"

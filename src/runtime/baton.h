@@ -3,8 +3,9 @@
 #define SNIB_RUNTIME_BATON_H
 
 /*
- * Who drives the engine next, and who is to be woken for it. Pure: no lock, no thread, no system call; the caller holds
- * the client's lock. test/runtime explores every interleaving of three waiters and a keeper.
+ * Who drives the engine next, and who is to be woken for it. Pure: no lock, no thread, no system
+ * call; the caller holds the client's lock. test/runtime explores every interleaving of three
+ * waiters and a keeper.
  *
  *      enter            take: nobody drives             leave, pass
  *   ──────────▶ waiting ─────────────────────▶ driving ─────────────▶ the latest waiter drives, or nobody
@@ -12,9 +13,9 @@
  *                  ▼
  *                done ──── leave ────▶ gone
  *
- * Invariants: at most one drives. While anyone waits, somebody drives, or somebody was woken or is awake and will take
- * the baton. Who drives next is not done: its own answer is still to come, and of all those who wait the latest comer's
- * comes last, so that it drives longest.
+ * Invariants: at most one drives. While anyone waits, somebody drives, or somebody was woken or is
+ * awake and will take the baton. Who drives next is not done: its own answer is still to come, and
+ * of all those who wait the latest comer's comes last, so that it drives longest.
  */
 
 #include "base/list.h"
@@ -33,7 +34,8 @@ void snib__baton_init(struct snib__baton *b);
 /* `m` begins to wait. */
 void snib__baton_enter(struct snib__baton *b, struct snib__baton_member *m);
 
-/* True: `m` drives now, because it did already, was chosen, or nobody did. False: it must sleep until it is woken. */
+/* True: `m` drives now, because it did already, was chosen, or nobody did. False: it must sleep
+ * until it is woken. */
 bool snib__baton_take(struct snib__baton *b, struct snib__baton_member *m);
 
 /* What `m` waited for has come: it is not to drive any more, unless it does already. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The client itself: its lock, opening, closing. Not the waiting (drive.c), not the threads (keeper.c, dispatch.c).
+ * The client itself: its lock, opening, closing. Not the waiting (drive.c), not the threads
+ * (keeper.c, dispatch.c).
  */
 
 #include "runtime/client.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "runtime/part.h"
 #include "runtime/runtime.h"
@@ -44,8 +46,8 @@ void snib__client_enter(struct snib_client *c)
         c->activity++;
         if (c->now - c->processed_at < STALE_AFTER || c->baton.driver)
                 return;
-        /* Nobody looked for a while: what came in meanwhile, such as the end of the connection, comes before a new
-         * request. */
+        /* Nobody looked for a while: what came in meanwhile, such as the end of the connection,
+         * comes before a new request. */
         c->processed_at = c->now;
         c->engine->ops->process(c->engine, NULL, c->now);
         snib__notes_take(c);
@@ -147,7 +149,7 @@ static int spin_choose(struct snib_client *c, struct snib__url *url, int64_t opt
                 return snib__error(err, SNIB_EURL, "the option spin of the URL is \"%s\"; write off, or 1us to %lldus",
                                    text, (long long)SNIB_SPIN_MAX_US);
         if (us > 0 && snib__os_processors() > 1)
-                c->look.most = c->look.answer = us * SNIB__MS / 1000;
+                snib__look_init(&c->look, us * SNIB__US);
         return 0;
 }
 
@@ -176,7 +178,8 @@ static int descriptors_open(struct snib_client *c, struct snib_error *err)
         return r < 0 ? snib__error_errno(err, SNIB_ESYSTEM, -r, "epoll_ctl") : 0;
 }
 
-/* What of a URL says where: the same for all who write it alike, whoever they are and however long they wait. */
+/* What of a URL says where: the same for all who write it alike, whoever they are and however long
+ * they wait. */
 static char *place_of(const struct snib__url *url)
 {
         char text[sizeof(url->scheme) + sizeof(url->host) + sizeof(url->path) + SNIB__URL_PART_MAX + 32];
@@ -189,6 +192,35 @@ static char *place_of(const struct snib__url *url)
         return snib__copy(text, strlen(text));
 }
 
+static char *url_of(const struct snib__url *url)
+{
+        size_t size = snib__url_format(url, NULL, 0) + 1;
+        char *text = snib__alloc(size);
+
+        if (text)
+                (void)snib__url_format(url, text, size);
+        return text;
+}
+
+/* Of what is known and not there yet it is said what does instead. */
+static int scheme_error(const char *scheme, struct snib_error *err)
+{
+        static const char *const planned[][2] = {
+            {"rediss", "TLS is not in this build yet; use redis:// through a tunnel, or redis+unix:// on one machine"},
+            {"redis+cluster",
+             "clusters are not in this build yet; use redis:// with a server that is not in a cluster"},
+            {"redis+sentinel", "Sentinel is not in this build yet; use redis:// with the address of the server"},
+        };
+
+        for (size_t i = 0; i < sizeof(planned) / sizeof(planned[0]); i++)
+                if (!strcmp(scheme, planned[i][0]))
+                        return snib__error(err, SNIB_EURL, "%s://: %s", planned[i][0], planned[i][1]);
+        return snib__error(err, SNIB_EURL,
+                           "the scheme \"%s\" of the URL is unknown; this build has local:, redis://, redis+unix:// "
+                           "and mem:",
+                           scheme);
+}
+
 static int engine_open(struct snib_client *c, const struct snib__client_config *config, int64_t *ret_timeout_ms,
                        struct snib_error *err)
 {
@@ -199,16 +231,9 @@ static int engine_open(struct snib_client *c, const struct snib__client_config *
 
         if (r < 0)
                 return r;
-        c->place = place_of(&url);
-        if (!c->place)
-                r = snib__error(err, SNIB_ENOMEM, "no memory for a client");
         ops = snib__engine_find(url.scheme);
         if (r == 0 && !ops)
-                r = snib__error(
-                    err, SNIB_EURL,
-                    "the scheme \"%s\" of the URL is unknown; this build has local:, redis://, redis+unix:// "
-                    "and mem:",
-                    url.scheme);
+                r = scheme_error(url.scheme, err);
         if (r == 0)
                 r = timeout_choose(&url, config->timeout_ms, ret_timeout_ms, err);
         if (r == 0 && (ops->traits & SNIB__TRAIT_SOCKET))
@@ -219,6 +244,12 @@ static int engine_open(struct snib_client *c, const struct snib__client_config *
                 memcpy(ec.uuid, c->uuid, sizeof(ec.uuid));
                 ec.timeout_ms = *ret_timeout_ms;
                 r = ops->open(&c->engine, &ec, snib__os_now(), err);
+        }
+        if (r == 0) {
+                c->place = place_of(&url);
+                c->url = url_of(&url);
+                if (!c->place || !c->url)
+                        r = snib__error(err, SNIB_ENOMEM, "no memory for a client");
         }
         snib__url_wipe(&url);
         return r;
@@ -241,9 +272,10 @@ static void core_start(struct snib_client *c, int64_t timeout_ms)
         snib__core_init(&c->core, &config);
 }
 
-static int link_wait(struct snib_client *c, struct snib_error *err)
+static int link_wait(struct snib_client *c, int64_t open_ms, struct snib_error *err)
 {
-        struct snib__wait w = {.deadline = snib__after(snib__os_now(), c->timeout)};
+        snib__ns limit = open_ms ? snib__min(open_ms * SNIB__MS, c->timeout) : c->timeout;
+        struct snib__wait w = {.deadline = snib__after(snib__os_now(), limit)};
         struct snib__fault *f = &c->link_fault;
 
         snib__client_lock(c);
@@ -253,9 +285,8 @@ static int link_wait(struct snib_client *c, struct snib_error *err)
         snib__client_unlock(c);
         if (!w.done)
                 return snib__error(err, SNIB_EUNREACHABLE,
-                                   "the engine did not answer within %lld ms; check the address, or allow more time "
-                                   "with ?timeout=",
-                                   (long long)(c->timeout / SNIB__MS));
+                                   "the engine did not answer within %lld ms; check the address, or allow more time",
+                                   (long long)(limit / SNIB__MS));
         return f->code ? snib__error_engine(err, f->code, f->engine_code, "%s",
                                             f->text[0] ? f->text : snib_strerror(f->code))
                        : 0;
@@ -265,7 +296,8 @@ static void client_init(struct snib_client *c, const struct snib__client_config 
 {
         pthread_mutexattr_t attributes;
 
-        /* Held for a microsecond or two: whoever finds it taken does better to look again than to sleep. */
+        /* Held for a microsecond or two: whoever finds it taken does better to look again than to
+         * sleep. */
         (void)pthread_mutexattr_init(&attributes);
         (void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
         (void)pthread_mutex_init(&c->lock, &attributes);
@@ -287,8 +319,8 @@ static void client_init(struct snib_client *c, const struct snib__client_config 
         who_fill(&c->who, config->label);
 }
 
-/* Copes with any half-made client. In a forked child the engine is left alone: what it shares with the parent is not
- * ours. */
+/* Copes with any half-made client. In a forked child the engine is left alone: what it shares with
+ * the parent is not ours. */
 static struct snib_client *client_free(struct snib_client *c)
 {
         if (!c)
@@ -304,6 +336,7 @@ static struct snib_client *client_free(struct snib_client *c)
         if (!atomic_load(&c->inert))
                 (void)pthread_mutex_destroy(&c->lock);
         free(c->place);
+        free(c->url);
         free(c);
         return NULL;
 }
@@ -330,7 +363,7 @@ int snib__client_open(struct snib_client **ret, const struct snib__client_config
         core_start(c, timeout_ms);
         if ((r = snib__registry_add(c)) < 0)
                 return snib__error_errno(err, SNIB_ESYSTEM, -r, "pthread_key_create");
-        r = link_wait(c, err);
+        r = link_wait(c, config->open_ms, err);
         if (config->unreachable_ok && (r == SNIB_EUNREACHABLE || r == SNIB_ENOTREADY))
                 r = 0;
         if (r == 0 && c->keeper.always)
@@ -355,8 +388,9 @@ static void listings_end(struct snib_client *c)
         }
 }
 
-/* Ends all calls, releases all holds, for at most one time-out; then waits for the threads that were inside to have
- * left. */
+/* Ends all calls, releases all holds; waits for at most one time-out that what was held is said to
+ * be released, and not for what was withdrawn or lost before. Then waits for the threads that were
+ * inside to have left. */
 static void drain(struct snib_client *c)
 {
         struct snib__wait w = {.deadline = snib__after(snib__os_now(), c->timeout)};
@@ -367,7 +401,7 @@ static void drain(struct snib_client *c)
         snib__core_close(&c->core, snib__os_now());
         listings_end(c);
         snib__drive_step(c);
-        w.done = snib__list_empty(&c->core.holds);
+        w.done = c->core.farewells == 0;
         snib__drive_wait(c, &w);
         c->closer = NULL;
         snib__parts_closed(c);

@@ -3,29 +3,31 @@
 #define SNIB_RUNTIME_CLIENT_H
 
 /*
- * What the files of runtime/ share: the client, its pooled records, and who may touch what. doc/design/runtime.md tells
- * the whole story.
+ * What the files of runtime/ share: the client, its pooled records, and who may touch what.
+ * doc/design/runtime.md tells the whole story.
  *
- * Lock order: registry, then a client's lock. Nothing blocks with either held, and no user code runs under them.
+ * Lock order: registry, then a client's lock. Nothing blocks with either held, and no user code
+ * runs under them.
  *
- * Memory: grants, questions, listings and asynchronous calls are pooled. A record goes back to its pool, never to the
- * heap, until the client closes; each pool has a chain of all its records that only grows, so that a forked child can
- * walk and free it whatever the other threads were doing.
+ * Memory: grants, questions, listings and asynchronous calls are pooled. A record goes back to its
+ * pool, never to the heap, until the client closes; each pool has a chain of all its records that
+ * only grows, so that a forked child can walk and free it whatever the other threads were doing.
  */
 
 #include "core/core.h"
 #include "engine/engine.h"
 #include "runtime/baton.h"
+#include "runtime/look.h"
 #include "runtime/os.h"
 #include <snib/snib.h>
 
-/* An idle client with holds is watched by the keeper from this long after the last call on, after many calls up to the
- * second figure, so that a loss told by the engine is delivered soon. A busy caller does not pay for it: see
- * keeper.c. */
+/* An idle client with holds is watched by the keeper from this long after the last call on, after
+ * many calls up to the second figure, so that a loss told by the engine is delivered soon. A busy
+ * caller does not pay for it: see keeper.c. */
 #define SNIB__IDLE_AFTER (50 * SNIB__MS)
 #define SNIB__IDLE_AFTER_MAX (400 * SNIB__MS)
-/* A request is kept for others to leave with it at most for so long after their threads were woken: on a busy machine
- * they may be long in coming. */
+/* A request is kept for others to leave with it at most for so long after their threads were woken:
+ * on a busy machine they may be long in coming. */
 #define SNIB__GATHER SNIB__MS
 /* Longest owner key: "k:" and what the program gave. */
 #define SNIB__OWNER_KEY_MAX 208
@@ -33,7 +35,8 @@
 #define SNIB__GRANT_TEXT_MAX (SNIB_NAME_MAX + 1 + SNIB__OWNER_KEY_MAX + 1)
 #define SNIB__ABOUT_MAX 64
 
-/* What a call was about, for the text of an error: handle and record may be in other use by then. */
+/* What a call was about, for the text of an error: handle and record may be in other use by
+ * then. */
 struct snib__about {
         int kind;                   /* enum snib_kind */
         bool change;                /* of a number or a value: its unknown outcome is not settled by time */
@@ -48,8 +51,8 @@ struct snib__event {
 
 enum { SNIB__ASLEEP = 0, SNIB__AWAKE, SNIB__OVER };
 
-/* One who waits: a blocking call, on its stack, or an asynchronous one, in struct snib__async. Under the client's lock
- * but for `word`. */
+/* One who waits: a blocking call, on its stack, or an asynchronous one, in struct snib__async.
+ * Under the client's lock but for `word`. */
 struct snib__wait {
         struct snib__baton_member member;
         _Atomic uint32_t word; /* while asleep: what for, see drive.c. Nobody else touches it after SNIB__OVER */
@@ -158,7 +161,8 @@ static inline struct snib_grant *snib__grant_of(struct snib__hold *h)
         return snib__container(h, struct snib_grant, hold);
 }
 
-/* The handle of every noun: a name, as what kind it is used, and how. The other public structs contain it. */
+/* The handle of every noun: a name, as what kind it is used, and how. The other public structs
+ * contain it. */
 struct snib_lock {
         struct snib_client *client;
         struct snib__list waits; /* calls that go on through this handle */
@@ -186,8 +190,8 @@ struct snib__alarm {
         snib__ns due; /* SNIB__NEVER: it is off */
 };
 
-/* The thread that renews and serves notices while nobody waits (SNIB_THREADS_KEEPER), or drives always
- * (SNIB_THREADS_IO). */
+/* The thread that renews and serves notices while nobody waits (SNIB_THREADS_KEEPER), or drives
+ * always (SNIB_THREADS_IO). */
 struct snib__keeper {
         pthread_t thread;
         bool started;
@@ -214,14 +218,6 @@ struct snib__dispatcher {
         snib__ns gather_until; /* the callback that runs, or is to, is quick if it returns before */
 };
 
-/* Looking for an answer before sleeping for it: see drive.c. */
-struct snib__look {
-        snib__ns most;   /* 0: never */
-        snib__ns answer; /* how long answers take to come, on average of those that were looked for */
-        int64_t skip;    /* so many turns go without it */
-        int64_t missed;  /* doubled by every vain look, halved by every other one */
-};
-
 struct snib_client {
         struct snib_client *_Atomic next_client; /* in the registry */
         atomic_bool inert;                       /* this is a forked child's copy */
@@ -234,6 +230,7 @@ struct snib_client {
         snib__ns lease;
         char uuid[37];
         char *place; /* the URL without what does not say where: user, password, time-outs */
+        char *url;   /* as it can be shown, and handed on: complete, without a password */
         struct snib__who who;
         void (*trace)(void *arg, const char *line);
         void *trace_arg;
@@ -302,7 +299,8 @@ __attribute__((format(printf, 2, 3))) void snib__client_trace(struct snib_client
 /* registry.c: all clients of the process, for fork and the end of threads. */
 int snib__registry_add(struct snib_client *c);
 void snib__registry_remove(struct snib_client *c);
-/* The calling thread's owner key "t:<number>" and its length; NULL when thread-specific memory cannot be had. */
+/* The calling thread's owner key "t:<number>" and its length; NULL when thread-specific memory
+ * cannot be had. */
 const char *snib__registry_thread(size_t *ret_length);
 
 /* pool.c: NULL when memory is short. All under the lock. */
@@ -317,7 +315,8 @@ void snib__grant_free(struct snib_grant *g);
 /* Where to say who is told of its loss; at first nobody is. */
 struct snib__loss *snib__grant_loss_told(struct snib_grant *g);
 struct snib__question *snib__question_new(struct snib_client *c);
-/* Copies what a request carries into memory that lives as long as the question; NULL when memory is short. */
+/* Copies what a request carries into memory that lives as long as the question; NULL when memory is
+ * short. */
 void *snib__question_keep(struct snib__question *q, const void *data, size_t length);
 void snib__question_free(struct snib_client *c, struct snib__question *q);
 struct snib__inventory *snib__inventory_new(struct snib_client *c);
@@ -338,14 +337,15 @@ void snib__sleep_end(struct snib_client *c, struct snib__wait *w, uint32_t word)
 void snib__sleep_unlock(struct snib_client *c);
 
 /* drive.c: all under the lock; those marked so drop it in between. */
-/* Does whatever is due and can be done without waiting: timers, effects, what the engine has finished already. */
+/* Does whatever is due and can be done without waiting: timers, effects, what the engine has
+ * finished already. */
 void snib__drive_step(struct snib_client *c);
 /* Waits until w->done. Drops the lock. */
 void snib__drive_wait(struct snib_client *c, struct snib__wait *w);
 /* The same, and leaves the client, as the last thing a call does. */
 void snib__drive_wait_and_leave(struct snib_client *c, struct snib__wait *w);
-/* One turn of the driver, after a step: polls, processes. May look for answers before it sleeps, if it says so. Drops
- * the lock. */
+/* One turn of the driver, after a step: polls, processes. May look for answers before it sleeps, if
+ * it says so. Drops the lock. */
 void snib__drive_turn(struct snib_client *c, snib__ns until, bool may_look);
 /* To be called after any change by one who does not go on to drive: whoever must know, will. */
 void snib__drive_settle(struct snib_client *c);
@@ -353,7 +353,8 @@ void snib__drive_settle(struct snib_client *c);
 void snib__drive_kick(struct snib_client *c);
 /* Something is under way that needs driving though nobody may be waiting for it. */
 bool snib__drive_urgent(const struct snib_client *c);
-/* When somebody has to act next if nothing happens. Asks the engine anew: c->wanted is as it is now. */
+/* When somebody has to act next if nothing happens. Asks the engine anew: c->wanted is as it is
+ * now. */
 snib__ns snib__drive_deadline(struct snib_client *c);
 /* Brings the epoll set in line with c->wanted. */
 void snib__drive_register(struct snib_client *c);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where user callbacks run: on the dispatcher thread, or, for a client without threads, at the end of snib_process()
- * and of blocking calls. One at a time, in the order they fell due, without the lock and without the baton: a callback
- * that blocks delays callbacks and nothing else.
+ * Where user callbacks run: on the dispatcher thread, or, for a client without threads, at the end
+ * of snib_process() and of blocking calls. One at a time, in the order they fell due, without the
+ * lock and without the baton: a callback that blocks delays callbacks and nothing else.
  */
 
 #include "base/error.h"

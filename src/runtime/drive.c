@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Waiting and driving: the one way in which anything in a client waits. Who drives is baton.c's decision; what the
- * engine says and core answers is effects.c's business. Here is the loop between them, and the sending.
+ * Waiting and driving: the one way in which anything in a client waits. Who drives is baton.c's
+ * decision; what the engine says and core answers is effects.c's business. Here is the loop between
+ * them, and the sending.
  *
  * Rules (style.md's, each the lesson of somebody's hang):
- * - Every waiter is in one list, whatever it waits for; every exit from waiting passes the baton on.
- * - Only the driver polls and reads. Others submit, send, and wake the driver if what it waits for no longer suffices.
+ * - Every waiter is in one list, whatever it waits for; every exit from waiting passes the baton
+ *   on.
+ * - Only the driver polls and reads. Others submit, send, and wake the driver if what it waits for
+ *   no longer suffices.
  * - What was checked before the lock was dropped is checked again after.
  * - Deadlines are points in time; nothing waits with the lock held.
- * - What is submitted leaves at once, unless more is about to come and the server has something to do until then.
+ * - What is submitted leaves at once, unless more is about to come and the server has something to
+ *   do until then.
  */
 
 #include "base/cleanup.h"
@@ -17,13 +21,13 @@
 
 /* An engine that is always "due at once" must not keep the lock for ever. */
 #define STEPS_MAX 1000
-/* So many requests leave together at most: the next ones are made while the server works on these. */
+/* So many requests leave together at most: the next ones are made while the server works on
+ * these. */
 #define TOGETHER 16
-/* For threads that were woken requests are kept only while the server has so many to work on: they may be long in
- * coming. With fewer it would be idle meanwhile; measured, that costs a third of the throughput of 8 to 32 threads. */
+/* For threads that were woken requests are kept only while the server has so many to work on: they
+ * may be long in coming. With fewer it would be idle meanwhile; measured, that costs a third of the
+ * throughput of 8 to 32 threads. */
 #define BUSY 16
-/* After a second vain look two turns go without one, doubling up to this while looks stay vain. */
-#define LOOK_SKIP_MAX 1024
 
 /* Threads that were woken run one after the other, and most of them ask for more. */
 static bool threads_coming(const struct snib_client *c, int server)
@@ -113,7 +117,8 @@ void snib__drive_step(struct snib_client *c)
 
 bool snib__drive_urgent(const struct snib_client *c)
 {
-        /* Without a link every call is refused at once and nobody waits: connecting needs a driver of its own. */
+        /* Without a link every call is refused at once and nobody waits: connecting needs a driver
+         * of its own. */
         return c->core.outstanding > 0 || c->background > 0 || !c->core.link_up;
 }
 
@@ -148,8 +153,8 @@ void snib__drive_kick(struct snib_client *c)
 void snib__drive_settle(struct snib_client *c)
 {
         if (c->baton.driver) {
-                /* In poll: ends that if it would last too long or miss something. Else it looks at everything before it
-                 * polls. */
+                /* In poll: ends that if it would last too long or miss something. Else it looks at
+                 * everything before it polls. */
                 if (c->polling && (snib__drive_deadline(c) < c->polled_until || !covers(&c->polled, &c->wanted)))
                         snib__drive_kick(c);
         } else if (c->threads == SNIB_THREADS_NONE) {
@@ -184,7 +189,8 @@ static bool same(const struct snib__interest *a, const struct snib__interest *b)
         return equal;
 }
 
-/* Nothing is removed: what is no longer wanted was closed, and by now its number may be someone else's. */
+/* Nothing is removed: what is no longer wanted was closed, and by now its number may be someone
+ * else's. */
 void snib__drive_register(struct snib_client *c)
 {
         const struct snib__interest *i = &c->wanted;
@@ -204,74 +210,58 @@ static bool in_company(const struct snib_client *c)
         return atomic_load(&c->inside) - c->asleep > driver;
 }
 
-/* How long to look before sleeping. Only while answers are on their way and somebody waits for one: falling asleep and
- * being woken costs more than an answer takes. In company it is twice as long, for the others run in between. */
-static snib__ns look_for(struct snib_client *c, bool company)
+/* How long to look before sleeping. Only while answers are on their way and somebody waits for
+ * one. */
+static snib__ns look_for(const struct snib_client *c, bool company)
 {
-        if (!c->look.most || c->core.outstanding == 0 || atomic_load(&c->inside) == 0)
+        if (c->core.outstanding == 0 || atomic_load(&c->inside) == 0)
                 return 0;
-        if (c->look.skip == 0)
-                return company ? 2 * c->look.most : snib__min(c->look.most, 2 * c->look.answer);
-        c->look.skip--;
-        return 0;
+        return snib__look_for(&c->look, company);
 }
 
-/* It stops by itself where it does not pay: on a slow network, on a busy machine, and where the server runs on the
- * processor of who looks. */
-static void learn(struct snib__look *l, snib__ns took, bool found)
+/* Without the lock. In company others run between two tries. */
+static int look(const struct snib_client *c, struct snib__ready *ret, snib__ns begun, struct snib__look_turn *t)
 {
-        if (found) {
-                l->answer += (snib__min(took, l->most) - l->answer) / 8;
-                l->missed /= 2;
-                return;
-        }
-        l->answer = l->most;
-        l->missed = l->missed ? snib__min(2 * l->missed, LOOK_SKIP_MAX) : 1;
-        l->skip = l->missed > 1 ? l->missed : 0; /* one may be a disturbance */
-}
-
-/* Without the lock. Says how long it took. */
-static snib__ns look(struct snib_client *c, struct snib__ready *ret, int *ret_count, snib__ns most, bool company)
-{
-        snib__ns begun = snib__os_now(), took;
+        snib__ns last = begun, now;
+        int count;
 
         for (;;) {
-                *ret_count = snib__os_epoll_wait(c->epoll, ret, 0);
-                took = snib__os_now() - begun;
-                if (*ret_count > 0 || took >= most)
-                        return took;
-                if (company)
+                count = snib__os_epoll_wait(c->epoll, ret, 0);
+                now = snib__os_now();
+                t->gap = snib__max(t->gap, now - last);
+                last = now;
+                if (count > 0 || now - begun >= t->window)
+                        return count;
+                if (t->company)
                         snib__os_yield();
         }
 }
 
-static int poll_ready(struct snib_client *c, struct snib__ready *ret, int limit_ms, bool may_look)
+static int poll_ready(struct snib_client *c, struct snib__ready *ret, int limit_ms, struct snib__look_turn *t)
 {
+        snib__ns begun = c->now;
         int n = 0;
-        bool company = in_company(c), found = false;
-        snib__ns most = may_look ? look_for(c, company) : 0, took = 0;
 
         c->polling = true;
         snib__client_unlock(c);
-        if (most) {
-                took = look(c, ret, &n, most, company);
-                /* Alone, what came long after that time was not seen for looking: something else ran instead. */
-                found = n > 0 && (company || took < 2 * most);
-        }
+        if (t->window)
+                n = look(c, ret, begun, t);
+        t->found = n > 0;
         if (n == 0)
                 n = snib__os_epoll_wait(c->epoll, ret, limit_ms);
         snib__client_lock(c);
         c->polling = false;
-        if (most)
-                learn(&c->look, took, found);
+        t->took = c->now - begun;
         return n;
 }
 
 void snib__drive_turn(struct snib_client *c, snib__ns until, bool may_look)
 {
         _unset_ struct snib__ready ready[SNIB__READY_MAX];
+        struct snib__look_turn t = {.company = in_company(c)};
         struct snib__interest found;
         int count, limit_ms = -1;
+        int64_t answers;
 
         c->polled = found = c->wanted;
         c->polled_until = snib__min(snib__core_deadline(&c->core), c->wanted.deadline);
@@ -281,7 +271,8 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, bool may_look)
                 limit_ms = SNIB__GATHER / SNIB__MS;
         }
         snib__drive_register(c);
-        count = poll_ready(c, ready, limit_ms, may_look);
+        t.window = may_look ? look_for(c, t.company) : 0;
+        count = poll_ready(c, ready, limit_ms, &t);
         for (int k = 0; k < found.count; k++)
                 found.fds[k].events = 0;
         for (int i = 0; i < count; i++) {
@@ -295,14 +286,18 @@ void snib__drive_turn(struct snib_client *c, snib__ns until, bool may_look)
                 c->kicked = false;
                 snib__os_event_clear(c->wake_fd);
         }
+        answers = c->look.spell.answers;
         process(c, &found, c->now);
+        t.answered = c->look.spell.answers > answers;
+        snib__look_learn(&c->look, &t);
         snib__drive_send(c);
 }
 
 /* ---- waiting */
 
-/* Until it has something to do. False: that is over, and the lock was not taken again. The last one of those who came
- * together takes it all the same, for what the others may have left to be sent. */
+/* Until it has something to do. False: that is over, and the lock was not taken again. The last one
+ * of those who came together takes it all the same, for what the others may have left to be
+ * sent. */
 static bool sleep_as_waiter(struct snib_client *c, struct snib__wait *w)
 {
         bool over;

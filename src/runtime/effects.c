@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Between core and engine: carries core's effects out, and the engine's notes in. No decision is made here. Under the
- * client's lock.
+ * Between core and engine: carries core's effects out, and the engine's notes in. No decision is
+ * made here. Under the client's lock.
  *
- * A tag names the record an answer is for: a hold, a question or a listing, told apart by the two low bits of the
- * address. The record is pooled and so still there when a late answer comes; its cookie tells whether it is still the
- * one meant.
+ * A tag names the record an answer is for: a hold, a question or a listing, told apart by the two
+ * low bits of the address. The record is pooled and so still there when a late answer comes; its
+ * cookie tells whether it is still the one meant.
  */
 
 #include "base/alloc.h"
@@ -86,7 +86,7 @@ static void freed(struct snib_client *c, struct snib_grant *g)
 {
         snib__parts_freed(g);
         snib__grant_free(g);
-        if (c->closer && snib__list_empty(&c->core.holds))
+        if (c->closer && c->core.farewells == 0)
                 snib__wait_finish(c, c->closer);
 }
 
@@ -158,6 +158,8 @@ static void reply(struct snib_client *c, const struct snib__note *n, snib__ns no
         struct snib__inventory *l = record;
         bool heard = true;
 
+        if (c->silent_since) /* else it is late, or part of a listing */
+                snib__look_answered(&c->look, 1, now - c->silent_since);
         c->silent_since = now;
         if (kind == TAG_HOLD)
                 heard = snib__core_reply_hold(&c->core, record, n->tag.cookie, n->tag.attempt, &n->reply, now);
@@ -226,7 +228,8 @@ void snib__notes_take(struct snib_client *c)
 
         if (!c->engine->ops->next(c->engine, &n))
                 return;
-        /* What was read may have come after the lock was taken; core is not to believe that it came earlier. */
+        /* What was read may have come after the lock was taken; core is not to believe that it came
+         * earlier. */
         now = c->now = snib__os_now();
         do {
                 note(c, &n, now);

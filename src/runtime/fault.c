@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The texts of errors that come from core or an engine: what happened to which name, then what to do. Pure.
+ * The texts of errors that come from core or an engine: which name, what happened to it, what to
+ * do; each once. The name is said here and by no engine; what to do by the engine, if it knows,
+ * behind a semicolon, else by the table here. Pure.
  */
 
 #include "base/error.h"
@@ -61,8 +63,9 @@ void snib__about_set(struct snib__about *about, int kind, struct snib__name name
 int snib__fault_error(struct snib_error *err, int code, const struct snib__fault *fault,
                       const struct snib__about *about)
 {
-        const char *text = fault && fault->text[0] ? fault->text : snib_strerror(code);
-        const char *hint = advice(code, about);
+        bool said = fault && fault->text[0];
+        const char *text = said ? fault->text : snib_strerror(code);
+        const char *hint = said && strstr(text, "; ") ? NULL : advice(code, about);
 
         return snib__error_engine(err, code, fault ? fault->engine_code : 0, "%s \"%s\": %s%s%s",
                                   snib_kind_text(about->kind), about->name, text, hint ? "; " : "", hint ? hint : "");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Acquire, release, renew, cancel, and what a grant can be asked: each a call handed to core, then waited for or left
- * to a callback. What they mean is core's; here is who asks and who is told.
+ * Acquire, release, renew, cancel, and what a grant can be asked: each a call handed to core, then
+ * waited for or left to a callback. What they mean is core's; here is who asks and who is told.
  */
 
 #include "base/error.h"
 #include "runtime/runtime.h"
+#include <stdio.h>
 #include <string.h>
 
 struct snib__name snib__owner_of(const struct snib_lock *lock)
@@ -23,7 +24,8 @@ static struct snib__name name_of(const struct snib_lock *lock)
         return (struct snib__name){lock->name, lock->name_length};
 }
 
-/* Every acquire is an owner of its own, whom no other joins: permits, and what takes nothing that could be had twice.
+/* Every acquire is an owner of its own, whom no other joins: permits, and what takes nothing that
+ * could be had twice.
  */
 static bool anonymous(const struct snib_lock *lock, const struct snib__want *want)
 {
@@ -34,12 +36,13 @@ static bool anonymous(const struct snib_lock *lock, const struct snib__want *wan
 static int check_kind(const struct snib_lock *lock, const struct snib__wait *w, const struct snib__hold *h,
                       struct snib_error *err)
 {
+        static const struct snib__fault other = {
+            SNIB_EKIND, 0, "this owner holds it as a lock of another kind; use one kind of lock for a name"};
+
         if (!lock->reentrant && h->state != SNIB__LOST)
                 return snib__fault_error(err, SNIB_EREENTRY, NULL, &w->about);
         if (lock->kind != h->kind)
-                return snib__error(
-                    err, SNIB_EKIND,
-                    "this owner holds the name as a lock of another kind; use one kind of lock per name");
+                return snib__fault_error(err, SNIB_EKIND, &other, &w->about);
         return 0;
 }
 
@@ -51,7 +54,8 @@ static const struct snib__hold *side(const struct snib_lock *lock, struct snib__
         return h && h->state == SNIB__HELD && h->depth > 0 ? h : NULL;
 }
 
-/* What the owner holds of the other side decides: a reader that waited to become the writer would wait for itself. */
+/* What the owner holds of the other side decides: a reader that waited to become the writer would
+ * wait for itself. */
 static int check_upgrade(const struct snib_lock *lock, struct snib__name owner, const struct snib__wait *w,
                          struct snib_error *err)
 {
@@ -69,6 +73,7 @@ static struct snib_grant *grant_make(struct snib_lock *lock, const struct snib__
                 return NULL;
         g->hold.n = (int32_t)want->n;
         g->hold.observe = want->observe;
+        g->hold.generous = want->generous;
         g->hold.token = want->seen;
         return g;
 }
@@ -190,13 +195,15 @@ static int release_begin(struct snib_grant *g, struct snib__wait *w, struct snib
         return 0;
 }
 
-/* Leaves the client. */
-static int release_and_wait(struct snib_client *c, struct snib_grant *g, struct snib_error *err)
+/* Leaves the client. `leave` in core's sense: 0, or the hold is to stay at the engine so long. */
+static int release_and_wait(struct snib_client *c, struct snib_grant *g, snib__ns leave, struct snib_error *err)
 {
         struct snib__wait w = {0};
         int r;
 
         call_set_timed(&w, c, SNIB__CALL_RELEASE);
+        if (leave > 0)
+                w.call.leave = snib__after(c->now, leave);
         r = release_begin(g, &w, err);
         if (r < 0) {
                 snib__client_leave(c);
@@ -211,7 +218,15 @@ int snib__release(struct snib_grant *g, struct snib_error *err)
         struct snib_client *c = g->client;
 
         snib__client_enter(c);
-        return release_and_wait(c, g, err);
+        return release_and_wait(c, g, 0, err);
+}
+
+int snib__leave(struct snib_grant *g, snib__ns lease, struct snib_error *err)
+{
+        struct snib_client *c = g->client;
+
+        snib__client_enter(c);
+        return release_and_wait(c, g, lease, err);
 }
 
 static struct snib_grant *find_mine(struct snib_lock *lock)
@@ -236,7 +251,7 @@ int snib__release_mine(struct snib_lock *lock, struct snib_error *err)
         snib__client_enter(c);
         g = find_mine(lock);
         if (g)
-                return release_and_wait(c, g, err);
+                return release_and_wait(c, g, 0, err);
         r = snib__fault_error(err, SNIB_ENOTOWNER, NULL, &about);
         snib__client_leave(c);
         return r;
@@ -407,6 +422,26 @@ int snib__grant_loss(struct snib_grant *g)
         loss = g->hold.loss;
         snib__client_unlock(g->client);
         return loss;
+}
+
+int snib__grant_trouble(struct snib_grant *g, struct snib_error *err)
+{
+        struct snib__fault fault;
+        snib__ns since;
+        char text[sizeof(fault.text) + 32];
+        int r;
+
+        snib__client_lock(g->client);
+        r = snib__core_trouble(&g->client->core, &g->hold, &fault, &since);
+        if (r < 0) {
+                (void)snprintf(text, sizeof(text), "%s", fault.text[0] ? fault.text : "the engine does not answer");
+                if (since != SNIB__NEVER && g->client->now - since >= SNIB__S)
+                        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), ", for %lld s",
+                                       (long long)((g->client->now - since) / SNIB__S));
+                (void)snib__error_engine(err, r, fault.engine_code, "%s", text);
+        }
+        snib__client_unlock(g->client);
+        return r;
 }
 
 int snib__acquire_start(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The keeper: the thread that does what is due while nobody waits. With SNIB_THREADS_IO the same thread drives always.
+ * The keeper: the thread that does what is due while nobody waits. With SNIB_THREADS_IO the same
+ * thread drives always.
  *
- * It is started with the first hold or asynchronous call. It sleeps on its own descriptors until core's next deadline:
- * a timer on CLOCK_BOOTTIME, which has expired when the machine comes back from a suspend, so that a lease that ran out
- * meanwhile is noticed first thing. At a deadline it does what is due whoever drives: that takes the lock, not the
- * baton. It drives in two cases, and only while nobody else does:
+ * It is started with the first hold or asynchronous call. It sleeps on its own descriptors until
+ * core's next deadline: a timer on CLOCK_BOOTTIME, which has expired when the machine comes back
+ * from a suspend, so that a lease that ran out meanwhile is noticed first thing. At a deadline it
+ * does what is due whoever drives: that takes the lock, not the baton. It drives in two cases, and
+ * only while nobody else does:
  *
- * - something is under way that nobody waits for (a renewal, an asynchronous call, a release in the background);
- * - there are holds, or the engine has something to tidy up, and no call was made for a while: it listens.
+ * - something is under way that nobody waits for (a renewal, an asynchronous call, a release in the
+ *   background);
+ * - there are holds, or the engine has something to tidy up, and no call was made for a while: it
+ *   listens.
  *
- * The second case is why a busy lone caller is not disturbed. Each of its calls bumps `activity`; the keeper looks
- * twenty times a second, more and more seldom the longer it lasts, sees that it moved, and sleeps again, without ever
- * holding the socket or having to be woken by the caller. Only when its sleep would end too late is it woken.
+ * The second case is why a busy lone caller is not disturbed. Each of its calls bumps `activity`;
+ * the keeper looks twenty times a second, more and more seldom the longer it lasts, sees that it
+ * moved, and sleeps again, without ever holding the socket or having to be woken by the caller.
+ * Only when its sleep would end too late is it woken.
  */
 
 #include "base/assert.h"

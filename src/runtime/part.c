@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The members of a multilock, each at its client: see part.h. Not what a multilock makes of them (api/multi_*.c), and
- * not another way of waiting: the calls are core's, begun by hold.c as everybody's.
+ * The members of a multilock, each at its client: see part.h. Not what a multilock makes of them
+ * (api/multi_*.c), and not another way of waiting: the calls are core's, begun by hold.c as
+ * everybody's.
  *
- * A call's end is told by the one who noticed it, under the client's lock, instead of through the dispatcher: a
- * multilock may be acquired by a blocking call within a callback, when the dispatcher cannot run.
+ * A call's end is told by the one who noticed it, under the client's lock, instead of through the
+ * dispatcher: a multilock may be acquired by a blocking call within a callback, when the dispatcher
+ * cannot run.
  */
 
 #include "runtime/part.h"
@@ -19,7 +21,8 @@ static struct snib__part *of_wait(struct snib__wait *w)
         return snib__container(w, struct snib__part, wait);
 }
 
-/* As snib__client_leave(), but runs no callbacks: the caller holds a lock of its own. Who drives the client runs them.
+/* As snib__client_leave(), but runs no callbacks: the caller holds a lock of its own. Who drives
+ * the client runs them.
  */
 static void leave(struct snib_client *c)
 {
@@ -140,6 +143,17 @@ void snib__part_cancel(struct snib__part *p)
         snib__client_enter(c);
         if (!p->wait.done)
                 snib__core_cancel(&c->core, &p->wait.call, SNIB_ECANCELLED, snib__os_now());
+        snib__drive_step(c);
+        leave(c);
+}
+
+void snib__part_hurry(struct snib__part *p)
+{
+        struct snib_client *c = p->client;
+
+        snib__client_enter(c);
+        if (!p->wait.done)
+                snib__core_hurry(&c->core, &p->wait.call, snib__os_now());
         snib__drive_step(c);
         leave(c);
 }

@@ -3,12 +3,12 @@
 #define SNIB_RUNTIME_PART_H
 
 /*
- * A part: one member of a multilock as the member's client sees it. It asks, holds and releases as any caller does, but
- * what becomes of it is told at once, under the client's lock and by whichever thread noticed, so that nobody's
- * callback stands in its way.
+ * A part: one member of a multilock as the member's client sees it. It asks, holds and releases as
+ * any caller does, but what becomes of it is told at once, under the client's lock and by whichever
+ * thread noticed, so that nobody's callback stands in its way.
  *
- * From attach to detach the part is known to the client, whose close tells it. What is told may not block, nor call
- * this or any client, but for snib__part_post().
+ * From attach to detach the part is known to the client, whose close tells it. What is told may not
+ * block, nor call this or any client, but for snib__part_post().
  *
  * Thread class: one thread at a time, but for snib__part_post().
  */
@@ -47,8 +47,12 @@ int snib__part_acquire(struct snib__part *p, struct snib_lock *lock, const struc
                        struct snib_error *err);
 /* Waits at most `patience` for the engine to confirm it; goes on in the background. */
 int snib__part_release(struct snib__part *p, snib__ns patience, struct snib_error *err);
-/* Ends an acquire under way, if it is; what the engine grants to it later is given back. ended() comes from within. */
+/* Ends an acquire under way, if it is; what the engine grants to it later is given back. ended()
+ * comes from within. */
 void snib__part_cancel(struct snib__part *p);
+/* Ends the wait of an acquire under way as its time-out would: ended() comes from within, unless
+ * the engine has not said anything yet. */
+void snib__part_hurry(struct snib__part *p);
 /* The acquire under way is no longer one of the handle, which may be freed. */
 void snib__part_let_go(struct snib__part *p);
 
@@ -57,13 +61,13 @@ bool snib__part_post(struct snib__part *p);
 /* The same from elsewhere. */
 bool snib__part_post_locked(struct snib__part *p);
 
-/* The client cannot go away until it is let go of, and goes on being driven: false, it is being closed. For a moment
- * only: close waits for it. */
+/* The client cannot go away until it is let go of, and goes on being driven: false, it is being
+ * closed. For a moment only: close waits for it. */
 bool snib__part_pin(struct snib__part *p);
 void snib__part_unpin(struct snib_client *c);
 
-/* Requests gather at the client, and for so long none has been answered: the server is frozen or cut off. A few that
- * wait are no sign of it: perhaps it is we who have not read. */
+/* Requests gather at the client, and for so long none has been answered: the server is frozen or
+ * cut off. A few that wait are no sign of it: perhaps it is we who have not read. */
 bool snib__part_is_stuck(struct snib__part *p, snib__ns patience);
 
 /* What becomes of what is followed. Under the client's lock. */

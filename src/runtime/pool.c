@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The client's records that outlive the call that made them. Each kind has a list of free ones and a chain of all; see
- * client.h for why nothing goes back to the heap before the client closes: a late answer of the engine, or a stale
- * pointer of the program, finds a record and not a hole. Last freed, first used again. Under the client's lock.
+ * The client's records that outlive the call that made them. Each kind has a list of free ones and
+ * a chain of all; see client.h for why nothing goes back to the heap before the client closes: a
+ * late answer of the engine, or a stale pointer of the program, finds a record and not a hole. Last
+ * freed, first used again. Under the client's lock.
  */
 
 #include "base/alloc.h"
@@ -27,7 +28,8 @@ static void give_back(struct snib__list *pool, struct snib__list *link)
         snib__list_append(pool->next, link);
 }
 
-/* A block of free grants, of which the first is used first: those that are taken together lie together. */
+/* A block of free grants, of which the first is used first: those that are taken together lie
+ * together. */
 static void grants_make(struct snib_client *c)
 {
         struct snib__grants *b = snib__alloc(sizeof(*b));
@@ -52,8 +54,8 @@ static struct snib_grant *grant_take(struct snib_client *c)
         return free ? snib__container(free, struct snib_grant, pooled) : NULL;
 }
 
-/* Room for `need` bytes, whatever was there before. A forked child frees what the pointer says, so it never points at
- * what is freed. */
+/* Room for `need` bytes, whatever was there before. A forked child frees what the pointer says, so
+ * it never points at what is freed. */
 static bool room_make(void *_Atomic *at, size_t *room, size_t need)
 {
         void *old = atomic_load_explicit(at, memory_order_relaxed), *made;
@@ -139,7 +141,8 @@ struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock
 void snib__grant_free(struct snib_grant *g)
 {
         g->freed = true;
-        /* A paid-back grant wants no callback any more; but one that close ends is told of it first. */
+        /* A paid-back grant wants no callback any more; but one that close ends is told of it
+         * first. */
         if (g->loss && !g->client->closing) {
                 g->loss->told = NULL;
                 g->due &= !snib__list_linked(&g->loss->event.link);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * All clients of the process, for the two events that come from outside: fork, and the end of a thread that holds. Also
- * the identity of threads.
+ * All clients of the process, for the two events that come from outside: fork, and the end of a
+ * thread that holds. Also the identity of threads.
  *
- * After fork the child has one thread and a snapshot of memory taken at any instant of the others. So the child's
- * handler takes no lock: the list is singly linked, and each change of it is one atomic store; the chains of pooled
- * records only grow. It marks every client inert, makes its grants invalid, and closes its descriptors, so that neither
- * the parent's connection nor its sign of life is kept alive by the child. There are no prepare and parent handlers:
- * nothing to deadlock on.
+ * After fork the child has one thread and a snapshot of memory taken at any instant of the others.
+ * So the child's handler takes no lock: the list is singly linked, and each change of it is one
+ * atomic store; the chains of pooled records only grow. It marks every client inert, makes its
+ * grants invalid, and closes its descriptors, so that neither the parent's connection nor its sign
+ * of life is kept alive by the child. There are no prepare and parent handlers: nothing to deadlock
+ * on.
  */
 
 #include "runtime/client.h"

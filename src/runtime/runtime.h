@@ -3,8 +3,8 @@
 #define SNIB_RUNTIME_RUNTIME_H
 
 /*
- * What api/ calls. Arguments are checked already, durations are nanoseconds, the client is not inert. Results and
- * errors are those of the public functions.
+ * What api/ calls. Arguments are checked already, durations are nanoseconds, the client is not
+ * inert. Results and errors are those of the public functions.
  */
 
 #include "runtime/client.h"
@@ -19,6 +19,7 @@ struct snib__client_config {
         void *trace_arg;
         bool unreachable_ok;
         int64_t spin_us; /* 0: default; negative: off */
+        int64_t open_ms; /* 0: no limit but the time-out */
 };
 
 /* How long an acquire waits. */
@@ -33,6 +34,7 @@ struct snib__want {
         int64_t n;    /* permits; 0 counts as 1 */
         bool observe; /* wait until the state is another than `seen`, and take nothing */
         int64_t seen;
+        bool generous;           /* at its end others have their turn: snib__hold */
         struct snib__name owner; /* on whose behalf; empty: the handle's owner key, else the calling thread */
 };
 
@@ -50,20 +52,25 @@ int snib__closed(struct snib_error *err);
 int snib__no_memory(struct snib_error *err);
 
 /* async.c: the frame of every asynchronous call. Both under the client's lock, in one stretch. */
-/* Makes the record; what is asked for is then begun with its `wait`, and snib__async_begun() is told how that went. */
+/* Makes the record; what is asked for is then begun with its `wait`, and snib__async_begun() is
+ * told how that went. */
 int snib__async_new_call(struct snib_client *c, const struct snib__then *then, struct snib__async **ret,
                          struct snib_error *err);
 int snib__async_begun(struct snib_client *c, struct snib__async *a, int result);
 
 /* hold.c */
-/* ret_grant: NULL for what is momentary. ret_info: of a result of 0, and of what is momentary; may be NULL. */
+/* ret_grant: NULL for what is momentary. ret_info: of a result of 0, and of what is momentary; may
+ * be NULL. */
 int snib__acquire(struct snib_lock *lock, const struct snib__want *want, struct snib_grant **ret_grant,
                   struct snib_lock_info *ret_info, struct snib_error *err);
 int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, const struct snib__then *then,
                         struct snib_error *err);
-/* The owner in whose name the calling thread would acquire: its memory lives as long as the handle, or the thread. */
+/* The owner in whose name the calling thread would acquire: its memory lives as long as the handle,
+ * or the thread. */
 struct snib__name snib__owner_of(const struct snib_lock *lock);
 int snib__release(struct snib_grant *g, struct snib_error *err);
+/* A release that leaves the hold at the engine for `lease`, nobody's. */
+int snib__leave(struct snib_grant *g, snib__ns lease, struct snib_error *err);
 int snib__release_async(struct snib_grant *g, const struct snib__then *then, struct snib_error *err);
 /* Both only begin the call of `w`, under the client's lock: 0, or an error and nothing was done. */
 int snib__acquire_start(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,
@@ -79,11 +86,13 @@ int snib__grant_loss_fd(struct snib_grant *g);
 int snib__grant_on_loss(struct snib_grant *g, snib_loss_callback *lost, void *arg, struct snib_error *err);
 int snib__grant_depth(struct snib_grant *g);
 int snib__grant_loss(struct snib_grant *g);
+int snib__grant_trouble(struct snib_grant *g, struct snib_error *err);
 
 /* ask.c */
-/* A request that waits for nobody: QUERY, FORCE, SET to DELETE, RELEASE and RENEW of permits by id. `op` says the verb
- * and what it needs of n, if_exists, lease_ms, ttl_ms, expected, data and permits; all else is filled in here. Answers
- * as struct snib__ask does, DRAIN always 1. What is asked for is copied. */
+/* A request that waits for nobody: QUERY, FORCE, SET to DELETE, RELEASE and RENEW of permits by id.
+ * `op` says the verb and what it needs of n, if_exists, lease_ms, ttl_ms, expected, data and
+ * permits; all else is filled in here. Answers as struct snib__ask does, DRAIN always 1. What is
+ * asked for is copied. */
 struct snib__asked {
         struct snib__reply reply;    /* without data */
         struct snib_lock_info *info; /* may be NULL */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where threads sleep that wait for others to drive, and how they are woken. Not who is woken, and what for: that is
- * baton.c's and effects.c's.
+ * Where threads sleep that wait for others to drive, and how they are woken. Not who is woken, and
+ * what for: that is baton.c's and effects.c's.
  *
- * Up to 32 threads sleep on one word, each under a bit of its own, so that a crowd whose answers came together is woken
- * by one system call, after the client's lock was given up. With a call for each, whoever was woken would run in
- * between, and all change the processor twice as often. A few are woken one by one just for that: what the first asks
- * for leaves while the others sleep.
+ * Up to 32 threads sleep on one word, each under a bit of its own, so that a crowd whose answers
+ * came together is woken by one system call, after the client's lock was given up. With a call for
+ * each, whoever was woken would run in between, and all change the processor twice as often. A few
+ * are woken one by one just for that: what the first asks for leaves while the others sleep.
  *
- * A sleeper looks at its own record's word; the bed's word only counts calls. No call is missed: the record's word is
- * set before the call is counted, and the sleeper reads the count before it looks. A bit is free again when its sleeper
- * is named, so for a moment two may have it, and one be woken in vain: it looks, and sleeps on.
+ * A sleeper looks at its own record's word; the bed's word only counts calls. No call is missed:
+ * the record's word is set before the call is counted, and the sleeper reads the count before it
+ * looks. A bit is free again when its sleeper is named, so for a moment two may have it, and one be
+ * woken in vain: it looks, and sleeps on.
  */
 
 #include "base/cleanup.h"
@@ -81,7 +82,8 @@ void snib__sleep_end(struct snib_client *c, struct snib__wait *w, uint32_t word)
 
         w->asleep = false;
         c->asleep--;
-        /* Release: who sees the word without the lock sees what was done for it. The record may be gone with that. */
+        /* Release: who sees the word without the lock sees what was done for it. The record may be
+         * gone with that. */
         atomic_store_explicit(at, word, memory_order_release);
         if (!b) {
                 snib__os_wake(at);

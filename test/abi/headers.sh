@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Does every public header compile alone, in every standard of C and C++ it promises, with both compilers? Also the
-# guard macro, with a way out of the block by break, return and goto. Prints TAP.
+# Does every public header compile alone, in every standard of C and C++ it promises, with both
+# compilers? Also the guard macro, with a way out of the block by break, return and goto. Prints
+# TAP.
 #
 #   headers.sh INCLUDE_DIRECTORY
 include=$1
@@ -16,6 +17,7 @@ cat >"$dir/macro.c" <<'END'
 int use(snib_lock *lock);
 int use(snib_lock *lock)
 {
+        struct snib_scope held = SNIB_SCOPE_INIT, outer = SNIB_SCOPE_INIT, inner = SNIB_SCOPE_INIT;
         int tries = 0;
 
         SNIB_WITH_LOCK(held, lock, 1000) {
@@ -31,6 +33,8 @@ int use(snib_lock *lock)
                 SNIB_WITH_LOCK(inner, lock, 0)
                         tries++;
 out:
+        if (held.result != 1 || held.released != 1)
+                return -1;
         return tries;
 }
 END
@@ -43,15 +47,13 @@ int use(void)
         struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
         struct snib_permits_info permits = SNIB_PERMITS_INFO_INIT;
         struct snib_value value = SNIB_VALUE_INIT;
-        struct snib_options options;
-        struct snib_lock_options lock_options;
-        struct snib_multilock_options multilock_options;
+        struct snib_engine_info engine = SNIB_ENGINE_INFO_INIT;
+        struct snib_options options = SNIB_OPTIONS_INIT;
+        struct snib_lock_options lock_options = SNIB_LOCK_OPTIONS_INIT;
+        struct snib_multilock_options multilock_options = SNIB_MULTILOCK_OPTIONS_INIT;
 
-        options.size = SNIB_OPTIONS_INIT;
-        lock_options.size = SNIB_LOCK_OPTIONS_INIT;
-        multilock_options.size = SNIB_MULTILOCK_OPTIONS_INIT;
         return err.code + info.held + (options.size == sizeof(options)) + (lock_options.size == sizeof(lock_options)) +
-               (multilock_options.size == sizeof(multilock_options)) + (permits.size == sizeof(permits)) +
+               (multilock_options.size == sizeof(multilock_options)) + (permits.size == sizeof(permits)) + (engine.size == sizeof(engine)) +
                (value.bytes == 0);
 }
 END

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The library through another language's eyes: loaded at run time, structs laid out by hand, one lock taken and given back. Prints TAP.
+"""The library through another language's eyes: loaded at run time, structs laid out by hand, one
+lock taken and given back. Prints TAP.
 
     smoke.py LIBRARY.so VERSION
 """

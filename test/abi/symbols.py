@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Are the exported symbols of the library exactly the functions that the public headers declare, each with a version? Prints TAP.
+"""Are the exported symbols of the library exactly the functions that the public headers declare,
+each with a version? Prints TAP.
 
     symbols.py LIBRARY.so INCLUDE_DIRECTORY
 """
@@ -39,7 +40,7 @@ def main():
     symbols, functions = exported(sys.argv[1]), declared(sys.argv[2])
     checks = [
         (f'the headers declare functions, and the parser of this test finds them ({len(functions)})',
-         [] if 'snib_open' in functions and 'snib_scope_begin' in functions else ['snib_open or snib_scope_begin was not found']),
+         [] if 'snib_open' in functions and 'snib_scope_enter' in functions else ['snib_open or snib_scope_enter was not found']),
         ('everything declared is exported', [f'{name} is declared with SNIB_API and not in the library' for name in sorted(functions - set(symbols))]),
         ('everything exported is declared', [f'{name} is exported and in no public header' for name in sorted(set(symbols) - functions)]),
         ('every symbol has a version node', [f'{name} has {version or "none"}' for name, version in sorted(symbols.items()) if not NODE.match(version)]),

@@ -9,7 +9,7 @@
 
 static snib_election *election_of(snib_client *c, const char *name, int64_t lease_ms)
 {
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = lease_ms};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .lease_ms = lease_ms};
         snib_election *e;
 
         assert_int_equal(snib_election_new(c, name, &o, &e, NULL), 0);

@@ -95,14 +95,14 @@ static void numbers_and_ids_of_permits(void **state)
         static const char zeros[] = "00000000000000000000000000000000";
         const char *id[] = {zeros, zeros}, *none[] = {NULL}, *few[] = {"abc"},
                    *many[] = {"000000000000000000000000000000001"}, *odd[] = {"0000000000000000000000000000000g"};
-        struct snib_lock_options owner = {SNIB_LOCK_OPTIONS_INIT, .owner = "me"};
-        struct snib_permits_info sizeless = {0};
+        struct snib_lock_options owner = {.size = sizeof(struct snib_lock_options), .owner = "me"};
+        struct snib_permits_info wrong_size = {.size = 4};
         struct all a = all_new("bad permits");
         snib_permits *made = NULL;
         snib_grant *g = NULL;
 
         REFUSED(snib_permits_new(a.c, "x", &owner, &made, &a.err), SNIB_EINVAL, "options.owner");
-        owner = (struct snib_lock_options){SNIB_LOCK_OPTIONS_INIT, .kind = SNIB_LOCK_FAIR};
+        owner = (struct snib_lock_options){.size = sizeof(struct snib_lock_options), .kind = SNIB_LOCK_FAIR};
         REFUSED(snib_permits_new(a.c, "x", &owner, &made, &a.err), SNIB_EINVAL, "options.kind");
         REFUSED(snib_permits_acquire(a.permits, 0, 0, &g, &a.err), SNIB_EINVAL, "count is 0; use 1 to 1000");
         REFUSED(snib_permits_acquire(a.permits, -1, 0, &g, &a.err), SNIB_EINVAL, "count");
@@ -122,8 +122,8 @@ static void numbers_and_ids_of_permits(void **state)
         REFUSED(snib_permits_release_ids(a.permits, id, 1, &a.err), SNIB_ENOTOWNER, "not out");
         REFUSED(snib_permits_renew_id(a.permits, odd[0], 1000, &a.err), SNIB_EINVAL, "32 hex digits");
         REFUSED(snib_permits_renew_id(a.permits, zeros, 5, &a.err), SNIB_ELEASE, "lease_ms");
-        REFUSED(snib_permits_query(a.permits, &sizeless, &a.err), SNIB_EINVAL, "ret_info");
-        REFUSED(snib_permits_query(NULL, &sizeless, &a.err), SNIB_EINVAL, "permits");
+        REFUSED(snib_permits_query(a.permits, &wrong_size, &a.err), SNIB_EINVAL, "ret_info");
+        REFUSED(snib_permits_query(NULL, &wrong_size, &a.err), SNIB_EINVAL, "permits");
         assert_int_equal(snib_permits_delete(a.permits, NULL), 0);
         assert_null(g);
         assert_null(made);
@@ -186,13 +186,13 @@ static void values_of_a_register(void **state)
 static void what_nobody_holds_is_not_released(void **state)
 {
         struct all a = all_new("not mine");
-        struct snib_lock_info info = SNIB_LOCK_INFO_INIT, sizeless = {0};
+        struct snib_lock_info info = SNIB_LOCK_INFO_INIT, wrong_size = {.size = 4};
         snib_rwlock *rw = NULL;
         snib_grant *g;
 
         REFUSED(snib_election_resign(a.election, &a.err), SNIB_ENOTOWNER, "election");
         REFUSED(snib_election_observe(a.election, -1, 0, &info, &a.err), SNIB_EINVAL, "last_term");
-        REFUSED(snib_election_observe(a.election, 0, 0, &sizeless, &a.err), SNIB_EINVAL, "ret_leader");
+        REFUSED(snib_election_observe(a.election, 0, 0, &wrong_size, &a.err), SNIB_EINVAL, "ret_leader");
         REFUSED(snib_election_leader(NULL, &info, &a.err), SNIB_EINVAL, "election");
         REFUSED(snib_election_campaign(a.election, 0, NULL, &a.err), SNIB_EINVAL, "ret_grant");
         REFUSED(snib_rwlock_new(a.c, "", NULL, &rw, &a.err), SNIB_ENAME, "name");

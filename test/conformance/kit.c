@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The tools of the suite, as kit.h says. Not a test. Threads are started for waiters; everything else is for the thread
- * that calls.
+ * The tools of the suite, as kit.h says. Not a test. Threads are started for waiters; everything
+ * else is for the thread that calls.
  */
 
 #include "kit.h"
@@ -17,7 +17,7 @@ unsigned caps;
 
 snib_client *open_mode(const char *label, int threads)
 {
-        struct snib_options o = {SNIB_OPTIONS_INIT, .label = label, .threads = threads};
+        struct snib_options o = {.size = sizeof(struct snib_options), .label = label, .threads = threads};
         struct snib_error err = SNIB_ERROR_INIT;
         snib_client *c = NULL;
         int r = snib_open(&c, url, &o, &err);
@@ -39,7 +39,7 @@ snib_lock *lock_with(snib_client *c, const char *name, struct snib_lock_options 
         struct snib_error err = SNIB_ERROR_INIT;
         snib_lock *l = NULL;
 
-        o.size = SNIB_LOCK_OPTIONS_INIT;
+        o.size = sizeof(struct snib_lock_options);
         if (snib_lock_new(c, name, &o, &l, &err) < 0)
                 bail("snib_lock_new: %s", err.text);
         return l;

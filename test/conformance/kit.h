@@ -3,8 +3,8 @@
 #define SNIB_TEST_CONFORMANCE_KIT_H
 
 /*
- * What the files of the conformance suite share: the engine that is tested, clients and locks of it that assert what
- * they expect, waiters on threads, and the table of tests.
+ * What the files of the conformance suite share: the engine that is tested, clients and locks of it
+ * that assert what they expect, waiters on threads, and the table of tests.
  */
 
 #include "lib/redis_server.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Everything that can be waited for, in one shape, as nouns.h says. Not a test: what is asserted here is that the
- * surroundings of a test are made. Used by the conformance suite and by the runtime's.
+ * Everything that can be waited for, in one shape, as nouns.h says. Not a test: what is asserted
+ * here is that the surroundings of a test are made. Used by the conformance suite and by the
+ * runtime's.
  */
 
 #include "nouns.h"
@@ -41,7 +42,7 @@ static void on_value(void *arg, int result, int64_t value, const struct snib_err
 
 static void lock_make(struct obj *o, snib_client *c, const char *name)
 {
-        struct snib_lock_options options = {SNIB_LOCK_OPTIONS_INIT, .kind = o->noun->lock_kind};
+        struct snib_lock_options options = {.size = sizeof(struct snib_lock_options), .kind = o->noun->lock_kind};
 
         must(snib_lock_new(c, name, &options, &o->lock, NULL), 0, "snib_lock_new");
 }

@@ -3,7 +3,8 @@
 #define SNIB_TEST_CONFORMANCE_NOUNS_H
 
 /*
- * Everything that can be waited for, in one shape, so that what holds for all of them is tested once:
+ * Everything that can be waited for, in one shape, so that what holds for all of them is tested
+ * once:
  *
  *     struct obj *mine = obj_new(noun, client, name), *other = obj_new(noun, another_client, name);
  *     obj_shut(other);                       whoever takes it now has to wait

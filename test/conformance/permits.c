@@ -9,7 +9,8 @@
 
 static snib_permits *permits_of(snib_client *c, const char *name, int64_t lease_ms, int fixed)
 {
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = lease_ms, .fixed_lease = fixed};
+        struct snib_lock_options o = {
+            .size = sizeof(struct snib_lock_options), .lease_ms = lease_ms, .fixed_lease = fixed};
         snib_permits *p;
 
         assert_int_equal(snib_permits_new(c, name, &o, &p, NULL), 0);

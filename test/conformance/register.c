@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Registers: a value with a version, written only by whoever knows the version, and never one update over another.
+ * Registers: a value with a version, written only by whoever knows the version, and never one
+ * update over another.
  */
 
 #include "kit.h"

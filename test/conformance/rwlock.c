@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Read-write locks: many readers or one writer, re-entry of both sides, the write side's own reads, the downgrade, the
- * refused upgrade, and whose turn it is.
+ * Read-write locks: many readers or one writer, re-entry of both sides, the write side's own reads,
+ * the downgrade, the refused upgrade, and whose turn it is.
  */
 
 #include "kit.h"
@@ -16,7 +16,7 @@ struct sides {
 
 static struct sides sides_of(const char *name, int64_t lease_ms)
 {
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = lease_ms};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .lease_ms = lease_ms};
         struct sides s = {.a = open_as("first"), .b = open_as("second")};
 
         assert_int_equal(snib_rwlock_new(s.a, name, &o, &s.ra, NULL), 0);
@@ -65,6 +65,7 @@ static void readers_share_and_a_writer_is_alone(void **state)
 static void both_sides_are_re_entrant(void **state)
 {
         struct sides s = sides_of("again", 0);
+        struct snib_scope held = SNIB_SCOPE_INIT, inner = SNIB_SCOPE_INIT;
         snib_lock *side[] = {snib_rwlock_read(s.ra), snib_rwlock_write(s.ra)};
 
         for (int i = 0; i < 2; i++) {
@@ -216,7 +217,8 @@ static void a_side_is_forced_and_every_holder_of_it_told(void **state)
 
 static void F94_a_reader_that_is_gone_is_not_kept_by_another(void **state)
 {
-        struct snib_lock_options fixed = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = 300 * wait_slow(), .fixed_lease = 1};
+        struct snib_lock_options fixed = {
+            .size = sizeof(struct snib_lock_options), .lease_ms = 300 * wait_slow(), .fixed_lease = 1};
         struct sides s = sides_of("one reader gone", 600 * wait_slow());
         snib_rwlock *dying;
         snib_grant *kept = acquire(snib_rwlock_read(s.ra), 0), *gone;
@@ -248,6 +250,7 @@ static void *halve(void *arg)
         snib_rwlock *rw = number % 2 ? h->sides.ra : h->sides.rb;
 
         for (int i = 0; i < 40; i++) {
+                struct snib_scope held = SNIB_SCOPE_INIT;
                 bool writes = (i + number) % 4 == 0;
 
                 SNIB_WITH_LOCK (held, writes ? snib_rwlock_write(rw) : snib_rwlock_read(rw), 60000) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What every engine must do, through the public headers alone: one suite, one URL. `test_conformance
- * mem|local|redis|redis+unix` runs it; redis means a real private server. What an engine says it can do (the bits of
- * snib_engine_info.caps) is proven here, and where it says it cannot, that is checked too as far as it shows.
+ * What every engine must do, through the public headers alone: one suite, one URL.
+ * `test_conformance mem|local|redis|redis+unix` runs it; redis means a real private server. What an
+ * engine says it can do (the bits of snib_engine_info.caps) is proven here, and where it says it
+ * cannot, that is checked too as far as it shows.
  *
  * Here is the program; the tests are in the files around it. Waiting is for events.
  */
@@ -15,7 +16,7 @@
 
 static unsigned caps_find(const char *scheme)
 {
-        struct snib_engine_info info = {sizeof(info)};
+        struct snib_engine_info info = SNIB_ENGINE_INFO_INIT;
 
         for (int i = 0; snib_engine_at(i, &info) == 1; i++)
                 if (!strncmp(scheme, info.name, strlen(info.name)))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What holds for everything that can be waited for, over all of nouns.h: a try, a deadline, waiting for ever, cancel,
- * asynchronous calls, the event loop, closing, forking, and that nothing is left behind.
+ * What holds for everything that can be waited for, over all of nouns.h: a try, a deadline, waiting
+ * for ever, cancel, asynchronous calls, the event loop, closing, forking, and that nothing is left
+ * behind.
  */
 
 #include "kit.h"
@@ -139,8 +140,9 @@ static void F37_a_cancelled_wait_leaves_nothing_of_any_object(void **state)
         }
 }
 
-/* From the change to the answer, the best of some rounds: a busy machine now and then is slow, a wake-up that does not
- * work always is, for then only the safety net's look after a second finds the change. */
+/* From the change to the answer, the best of some rounds: a busy machine now and then is slow, a
+ * wake-up that does not work always is, for then only the safety net's look after a second finds
+ * the change. */
 static int64_t woken_after(const struct noun *noun)
 {
         int64_t best = INT64_MAX;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The rig of the core's tests: the effects as text, and the events that a test makes. Not the tests, and nothing that
- * knows what is right. One thread; time is a number.
+ * The rig of the core's tests: the effects as text, and the events that a test makes. Not the
+ * tests, and nothing that knows what is right. One thread; time is a number.
  */
 
 #include "rig.h"

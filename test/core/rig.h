@@ -3,8 +3,8 @@
 #define SNIB_TEST_CORE_RIG_H
 
 /*
- * A core on a bench: the test is its application, its engine and its clock. What the core wants is written down as one
- * line of text, which the test compares.
+ * A core on a bench: the test is its application, its engine and its clock. What the core wants is
+ * written down as one line of text, which the test compares.
  */
 
 #include "core/core.h"

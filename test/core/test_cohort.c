@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Waiters of one client for one lock: who asks, who gets the hold when it is given back, with which token, and what
- * becomes of the places and doubts of the others. As test_core.c: a readable trace, time a number. The interplay with
- * other clients is the simulator's.
+ * Waiters of one client for one lock: who asks, who gets the hold when it is given back, with which
+ * token, and what becomes of the places and doubts of the others. As test_core.c: a readable trace,
+ * time a number. The interplay with other clients is the simulator's.
  */
 
 #include "rig.h"
@@ -64,7 +64,8 @@ static void asked_with(const struct rig *r, const char *id)
         assert_string_equal(r->op.id.text, id);
 }
 
-/* Thread 0 holds with token 100; threads 1 to n wait, the first of them stands in the engine's queue or watches. */
+/* Thread 0 holds with token 100; threads 1 to n wait, the first of them stands in the engine's
+ * queue or watches. */
 static void crowd(struct stand *s, bool queues, int n)
 {
         stand_init(s, queues);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The client machine, one hold's life at a time: each test says what happens and compares the effects with a readable
- * trace. Time is a number; nothing sleeps. The interplay of many clients is the simulator's.
+ * The client machine, one hold's life at a time: each test says what happens and compares the
+ * effects with a readable trace. Time is a number; nothing sleeps. The interplay of many clients is
+ * the simulator's.
  */
 
 #include "rig.h"
@@ -37,6 +38,76 @@ static void acquire_and_release(void **state)
         expect(&r, "answer 1; free; ");
         assert_true(snib__list_empty(&r.core.holds));
         assert_int_equal(snib__core_deadline(&r.core), SNIB__NEVER);
+}
+
+/* Renewed for the last time: the lease that is asked for ends when it should, also when it has to
+ * be asked again. */
+static void a_hold_is_left_to_its_lease(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        back.leave = r.now + 50 * SNIB__S;
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "renew#2; ");
+        assert_true(r.op.leave);
+        assert_int_equal(r.op.lease_ms, 50000);
+        assert_int_equal(h.valid_until, 0);
+        assert_null(snib__core_find(&r.core, stock, me, SNIB_KIND_LOCK)); /* the owner's next acquire waits for it */
+        refuse(&r, SNIB_EUNKNOWN);
+        expect(&r, "");
+        pass(&r, 10 * SNIB__S);
+        expect(&r, "renew#3; ");
+        assert_true(r.op.leave);
+        assert_int_equal(r.op.lease_ms, 40000);
+        reply(&r, SNIB__RENEWED, 7);
+        expect(&r, "answer 1; free; ");
+        assert_int_equal(snib__core_deadline(&r.core), SNIB__NEVER);
+}
+
+static void leaving_what_was_taken_is_lost(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        back.leave = r.now + 50 * SNIB__S;
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "renew#2; ");
+        refuse(&r, SNIB_EUNKNOWN);
+        pass(&r, SNIB__S);
+        expect(&r, "renew#3; ");
+        reply(&r, SNIB__GONE, 0);
+        expect(&r, "answer -13; free; ");
+}
+
+/* An outer acquire decides: what an inner one asked for is not done. */
+static void only_the_last_acquire_leaves(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, true, 0),
+                                back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER), last = back;
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        snib__core_join(&r.core, &h, &again, r.now);
+        expect(&r, "acquire#2; ");
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "answer 1; ");
+        back.leave = r.now + 50 * SNIB__S;
+        snib__core_release(&r.core, &h, &back, r.now);
+        expect(&r, "answer 0; ");
+        snib__core_release(&r.core, &h, &last, r.now);
+        expect(&r, "release#3; ");
+        assert_false(r.op.leave);
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "answer 1; free; ");
 }
 
 static void deadline_counts_from_before_the_request(void **state)
@@ -92,7 +163,8 @@ static void busy_try_answers_the_holder(void **state)
         assert_int_equal(call.holder.left_ms, 1234);
 }
 
-/* Rows F29 and F30: what happens between the refusal and the watch, or while it was down, is not missed. */
+/* Rows F29 and F30: what happens between the refusal and the watch, or while it was down, is not
+ * missed. */
 static void F30_asks_again_after_watching(void **state)
 {
         struct rig r;
@@ -196,7 +268,8 @@ static void a_try_does_not_wait_for_a_server_that_is_gone(void **state)
         expect(&r, "answer -10; free; ");
 }
 
-/* What may have been executed is never told as certainly not executed, whatever the link says later. */
+/* What may have been executed is never told as certainly not executed, whatever the link says
+ * later. */
 static void F15_a_doubt_stays_a_doubt_while_the_link_is_down(void **state)
 {
         struct rig r;
@@ -333,6 +406,35 @@ static void renews_every_third_and_is_lost_at_the_deadline(void **state)
         assert_int_equal(h.state, SNIB__LOST);
         assert_int_equal(h.loss, SNIB_LOSS_UNREACHABLE);
         assert_int_equal(h.valid_until, 0);
+}
+
+/* What keeps it from being renewed is known while it is held, and when it is lost. */
+static void a_loss_knows_its_cause(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+        struct snib__fault fault;
+        snib__ns since;
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        assert_int_equal(snib__core_trouble(&r.core, &h, &fault, &since), 0);
+        pass(&r, h.lease / 3);
+        pull(&r);
+        snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "connection refused", r.now);
+        snib__ns down = r.now;
+        struct snib__reply refused = {
+            .status = SNIB__FAILED, .error = SNIB_EUNREACHABLE, .error_text = "connection refused"};
+        snib__core_reply_hold(&r.core, &h, r.cookie, r.attempt, &refused, r.now);
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(snib__core_trouble(&r.core, &h, &fault, &since), SNIB_EUNREACHABLE);
+                assert_string_equal(fault.text, "connection refused");
+                assert_true(since == down);
+                r.now = h.deadline;
+                snib__core_tick(&r.core, r.now);
+        }
+        assert_int_equal(h.state, SNIB__LOST);
 }
 
 static void F6_after_a_pause_the_loss_comes_first(void **state)
@@ -610,10 +712,72 @@ static void close_releases_and_answers(void **state)
         assert_true(snib__list_empty(&r.core.holds));
 }
 
+/* An engine that says nothing: the wait is over a moment after its limit, and what the question may
+ * bring is given back without waiting for it. */
+static void a_wait_ends_although_nobody_answers(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        call.deadline = r.now + 500 * SNIB__MS;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        pass(&r, 500 * SNIB__MS);
+        expect(&r, "");
+        pass(&r, 50 * SNIB__MS);
+        expect(&r, "answer -12; ");
+        reply(&r, SNIB__GRANTED, 7);
+        expect(&r, "release#2; ");
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "free; ");
+}
+
+/* What was only asked for is taken back on the way that the question went; nobody waits for it. */
+static void a_close_does_not_wait_for_what_was_given_up(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        call.deadline = r.now + 500 * SNIB__MS;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        pull(&r);
+        pass(&r, 500 * SNIB__MS);
+        pass(&r, 50 * SNIB__MS);
+        expect(&r, "acquire#1; answer -12; ");
+        snib__core_close(&r.core, r.now);
+        expect(&r, "release#2; ");
+        assert_int_equal(r.core.farewells, 0);
+}
+
+static void a_close_waits_for_what_was_held(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call;
+
+        rig_init(&r, false);
+        hold_it(&r, &h, &call);
+        snib__core_close(&r.core, r.now);
+        expect(&r, "lost otherwise; release#2; ");
+        assert_int_equal(r.core.farewells, 1);
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "free; ");
+        assert_int_equal(r.core.farewells, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(acquire_and_release),
+            cmocka_unit_test(a_hold_is_left_to_its_lease),
+            cmocka_unit_test(leaving_what_was_taken_is_lost),
+            cmocka_unit_test(only_the_last_acquire_leaves),
             cmocka_unit_test(deadline_counts_from_before_the_request),
             cmocka_unit_test(F8_born_dead_is_not_returned),
             cmocka_unit_test(busy_try_answers_the_holder),
@@ -628,6 +792,7 @@ int main(void)
             cmocka_unit_test(F82_release_of_what_was_taken_is_lost),
             cmocka_unit_test(F83_release_that_fails_goes_on_behind),
             cmocka_unit_test(renews_every_third_and_is_lost_at_the_deadline),
+            cmocka_unit_test(a_loss_knows_its_cause),
             cmocka_unit_test(F6_after_a_pause_the_loss_comes_first),
             cmocka_unit_test(F87_renewal_tells_who_took_it),
             cmocka_unit_test(reentry_counts_and_compares_the_token),
@@ -642,6 +807,9 @@ int main(void)
             cmocka_unit_test(fixed_lease_is_checked_not_extended),
             cmocka_unit_test(query_is_asked_again_until_its_deadline),
             cmocka_unit_test(close_releases_and_answers),
+            cmocka_unit_test(a_wait_ends_although_nobody_answers),
+            cmocka_unit_test(a_close_does_not_wait_for_what_was_given_up),
+            cmocka_unit_test(a_close_waits_for_what_was_held),
         };
 
         return cmocka_run_group_tests_name("core", tests, NULL, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The client machine for what is not the plain lock: what ends with its grant, observers, spins, fair queues, the two
- * sides of a read-write lock, who is woken after whom, and requests that no hold stands behind.
+ * The client machine for what is not the plain lock: what ends with its grant, observers, spins,
+ * fair queues, the two sides of a read-write lock, who is woken after whom, and requests that no
+ * hold stands behind.
  */
 
 #include "rig.h"
@@ -122,7 +123,8 @@ static void F37_a_cancelled_semaphore_that_took_nothing_is_done(void **state)
         expect(&r, "free; ");
 }
 
-/* An undone semaphore takes as long as its server may remember: permits do not run out like a lease. */
+/* An undone semaphore takes as long as its server may remember: permits do not run out like a
+ * lease. */
 static void a_semaphore_is_undone_for_as_long_as_it_is_remembered(void **state)
 {
         struct rig r;
@@ -208,6 +210,34 @@ static void an_observer_is_told_what_changed(void **state)
         expect(&r, "answer 1; unwatch; free; ");
         assert_int_equal(call.holder.token, 9);
         assert_true(call.holder.held);
+}
+
+/* By the time it asks again the latch may be open as before: the question names no state then. */
+static void an_observer_of_a_latch_hears_of_one_that_is_open_again(void **state)
+{
+        struct snib__reply open = {.status = SNIB__BUSY}, was_set = {.status = SNIB__INFO, .value = 0};
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+        struct rig r;
+        struct snib__hold h;
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        h.kind = SNIB_KIND_LATCH;
+        h.observe = true;
+        snib__core_begin(&r.core, &h, &call, r.now);
+        /* What was announced before it was found open tells nothing. */
+        snib__core_changed(&r.core, stock, true, r.now);
+        expect(&r, "observe#1; ");
+        assert_int_equal(r.op.token, 0);
+        snib__core_reply_hold(&r.core, &h, r.cookie, r.attempt, &open, r.now);
+        expect(&r, "watch; observe#2; ");
+        assert_int_equal(r.op.token, 0);
+        snib__core_reply_hold(&r.core, &h, r.cookie, r.attempt, &open, r.now);
+        snib__core_changed(&r.core, stock, true, r.now);
+        expect(&r, "observe#3; ");
+        assert_true(r.op.token < 0);
+        snib__core_reply_hold(&r.core, &h, r.cookie, r.attempt, &was_set, r.now);
+        expect(&r, "answer 1; unwatch; free; ");
 }
 
 static void an_observer_takes_no_change_from_a_waiter(void **state)
@@ -659,7 +689,8 @@ static void the_two_sides_of_an_owner_are_two_holds(void **state)
         assert_int_equal(rd.state, SNIB__HELD);
 }
 
-/* Row F95: a reader that waits is let in when its owner gets the write side; else both would wait for each other. */
+/* Row F95: a reader that waits is let in when its owner gets the write side; else both would wait
+ * for each other. */
 static void F95_a_reader_finds_its_own_writer(void **state)
 {
         struct rig r;
@@ -712,7 +743,8 @@ static void F99_what_is_left_of_several_permits_is_released(void **state)
         }
 }
 
-/* A copy of the first request may come after the answer to the second: its permits must not be lost. */
+/* A copy of the first request may come after the answer to the second: its permits must not be
+ * lost. */
 static void F15_a_semaphore_that_was_refused_after_a_doubt_is_undone(void **state)
 {
         struct rig r;
@@ -941,7 +973,8 @@ static void a_pause_asks_nothing(void **state)
 
 /* ---- how long the fate of a request can be asked for ---- */
 
-/* The engine may have forgotten by then what it did with the id: repeating the request could make it count twice. */
+/* The engine may have forgotten by then what it did with the id: repeating the request could make
+ * it count twice. */
 static void a_count_is_not_repeated_when_it_may_be_forgotten(void **state)
 {
         struct rig r;
@@ -1060,6 +1093,7 @@ int main(void)
             cmocka_unit_test(a_cancelled_latch_has_nothing_to_undo),
             cmocka_unit_test(a_cancelled_latch_leaves_the_queue),
             cmocka_unit_test(an_observer_is_told_what_changed),
+            cmocka_unit_test(an_observer_of_a_latch_hears_of_one_that_is_open_again),
             cmocka_unit_test(an_observer_takes_no_change_from_a_waiter),
             cmocka_unit_test(a_grant_is_no_answer_to_an_observer),
             cmocka_unit_test(a_spin_lock_backs_off_and_watches_nothing),

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The machine of a multilock, exhaustively: two plain members and three red ones, and everything that may happen to
- * them in every order: each answers granted, refused, or with an error that passes or does not; what is held is lost;
- * a client closes; somebody cancels; time passes; the holder releases. Depth-first with copies of the state; a state
- * seen before is not gone into again. Beside the machine's own check, the test keeps its own account of what each
- * member has, and compares: held means enough members have it, every other answer leaves nothing.
+ * The machine of a multilock, exhaustively: two plain members and three red ones, and everything
+ * that may happen to them in every order: each answers granted, refused, or with an error that
+ * passes or does not; it is heard that a member has to be waited for; what is held is lost; a
+ * client closes; somebody cancels; time passes; the holder releases. Depth-first with copies of the
+ * state; a state seen before is not gone into again. Beside the machine's own check, the test keeps
+ * its own account of what each member has, and compares: held means enough members have it, every
+ * other answer leaves nothing.
  */
 
 #include "core/multi.h"
@@ -22,8 +24,8 @@
 
 #define MEMBERS 3
 #define LEASE (10 * SNIB__S)
-#define NODE_TIMEOUT (200 * SNIB__MS)
-#define STATES_LOG 21
+#define NODE_TIMEOUT (10 * SNIB__MS)
+#define STATES_LOG 22
 
 /* What a member has, by what it was asked and has answered. */
 enum has { NOTHING = 0, ASKED, HAS, GIVING };
@@ -32,8 +34,10 @@ struct world {
         struct snib__multi m;
         struct snib__multi_part parts[MEMBERS];
         struct snib__hold hold[MEMBERS];
+        _Atomic snib__ns heard[MEMBERS];
         enum has has[MEMBERS];
         bool unwanted[MEMBERS]; /* a cancelled call */
+        bool hurried[MEMBERS];
         bool released, cancelled;
         int losses, closes, told, steps;
         snib__ns now;
@@ -41,7 +45,7 @@ struct world {
 
 static struct world w;
 static uint64_t *seen; /* hashes of the states that were gone into */
-static size_t states, grants, refusals, errors;
+static size_t states, grants, refusals, errors, rounds;
 
 /* ---- one step of everything ---- */
 
@@ -53,7 +57,8 @@ static void carry_out(const struct snib__multi_effect *e)
         case SNIB__MULTI_ASK:
                 assert_int_equal(w.has[i], NOTHING);
                 w.has[i] = ASKED;
-                w.unwanted[i] = false;
+                w.unwanted[i] = w.hurried[i] = false;
+                atomic_store(&w.heard[i], 0);
                 if (atomic_load(&w.parts[i].closed)) {
                         w.has[i] = NOTHING;
                         snib__multi_answer(&w.m, i, SNIB_ECLOSED, NULL, 0);
@@ -66,6 +71,11 @@ static void carry_out(const struct snib__multi_effect *e)
                         w.has[i] = NOTHING;
                         snib__multi_answer(&w.m, i, SNIB_ECLOSED, NULL, 0);
                 }
+                break;
+        case SNIB__MULTI_HURRY:
+                assert_int_equal(w.has[i], ASKED);
+                assert_true(atomic_load(&w.heard[i]));
+                w.hurried[i] = true;
                 break;
         case SNIB__MULTI_CANCEL:
                 assert_int_equal(w.has[i], ASKED);
@@ -129,8 +139,9 @@ static void settle(void)
 {
         struct snib__multi_effect e;
         bool again;
-        int rounds = 0;
+        int steps = 0;
 
+        w.m.prng.state = 6; /* draws that leave time for a second round; what was drawn before is all one */
         do {
                 again = snib__multi_step(&w.m, w.now);
                 while (snib__multi_next(&w.m, &e)) {
@@ -138,7 +149,7 @@ static void settle(void)
                         again = true;
                 }
                 check();
-                assert_true(++rounds < 100);
+                assert_true(++steps < 100);
         } while (again);
 }
 
@@ -150,12 +161,24 @@ static bool answer(size_t i, int result)
 
         if (atomic_load(&w.parts[i].closed) || (w.has[i] != ASKED && w.has[i] != GIVING))
                 return false;
+        if (ask && result == 0 && w.m.patient && !w.unwanted[i] && !w.hurried[i] && w.now < w.m.deadline)
+                return false; /* it goes on waiting */
         if (w.unwanted[i] && result == 0)
                 result = SNIB_ECANCELLED;
         w.has[i] = ask && result == 1 ? HAS : NOTHING;
         if (w.has[i] == HAS)
                 atomic_store(&w.hold[i].valid_until, w.now + LEASE - LEASE / 500);
         snib__multi_answer(&w.m, i, result, &w.hold[i], (int64_t)(10 + i));
+        return true;
+}
+
+/* It has to wait, in a round in which members do. */
+static bool hear(size_t i)
+{
+        if (w.has[i] != ASKED || w.unwanted[i] || !w.m.patient || atomic_load(&w.heard[i]) ||
+            atomic_load(&w.parts[i].closed))
+                return false;
+        atomic_store(&w.heard[i], w.m.begun);
         return true;
 }
 
@@ -209,27 +232,30 @@ static bool cancel(void)
         return w.cancelled = true;
 }
 
-#define EVENTS (MEMBERS * 6 + 3)
+#define OF_ONE 7
+#define EVENTS (MEMBERS * OF_ONE + 3)
 
 /* False: it cannot happen now. */
 static bool happen(int event)
 {
         static const int results[] = {1, 0, SNIB_EUNKNOWN, SNIB_EREFUSED};
-        size_t i = (size_t)event / 6;
+        size_t i = (size_t)event / OF_ONE;
 
-        if (event == MEMBERS * 6)
+        if (event == MEMBERS * OF_ONE)
                 return pass_time();
-        if (event == MEMBERS * 6 + 1)
+        if (event == MEMBERS * OF_ONE + 1)
                 return release();
-        if (event == MEMBERS * 6 + 2)
+        if (event == MEMBERS * OF_ONE + 2)
                 return cancel();
         if (i >= w.m.count)
                 return false;
-        if (event % 6 == 4)
+        if (event % OF_ONE == 4)
                 return lose(i);
-        if (event % 6 == 5)
+        if (event % OF_ONE == 5)
                 return close_client(i);
-        return answer(i, results[event % 6]);
+        if (event % OF_ONE == 6)
+                return hear(i);
+        return answer(i, results[event % OF_ONE]);
 }
 
 /* ---- all of it ---- */
@@ -244,6 +270,7 @@ static uint64_t fingerprint(void)
 {
         uint64_t h = mix(mix(mix((uint64_t)w.m.phase, w.m.round), (uint64_t)w.m.at), (uint64_t)(int64_t)w.m.result);
 
+        h = mix(mix(mix(h, (uint64_t)w.m.begun), (uint64_t)w.m.split), (uint64_t)w.m.votes * 2 + w.m.ending);
         h = mix(mix(mix(h, (uint64_t)w.now), (uint64_t)w.m.due), (uint64_t)w.m.again + 2 * (uint64_t)w.m.released);
         h = mix(mix(h, (uint64_t)atomic_load(&w.m.loss)), (uint64_t)(w.losses * 8 + w.closes * 2 + w.cancelled));
         for (size_t i = 0; i < w.m.count; i++) {
@@ -253,7 +280,7 @@ static uint64_t fingerprint(void)
                 h = mix(h, (uint64_t)(int64_t)p->said);
                 h = mix(h, (uint64_t)atomic_load(&p->loss) * 8 + (atomic_load(&p->held) ? 4 : 0) +
                                (uint64_t)atomic_load(&p->closed) * 2 + p->cancelled);
-                h = mix(h, (uint64_t)p->to_release);
+                h = mix(h, (uint64_t)p->to_release * 4 + (atomic_load(&w.heard[i]) != 0) * 2 + p->hurried);
         }
         return h ? h : 1;
 }
@@ -291,6 +318,7 @@ static void walk(void)
         }
         free(before);
         grants += w.m.phase == SNIB__MULTI_HELD;
+        rounds = w.m.round > rounds ? w.m.round : rounds;
         if (w.m.phase == SNIB__MULTI_OVER && !w.released) {
                 refusals += w.m.result == 0;
                 errors += w.m.result < 0;
@@ -299,54 +327,182 @@ static void walk(void)
         assert_true(moves > 0 || w.m.phase == SNIB__MULTI_OVER);
 }
 
-static void explore(size_t members, bool red, bool once)
+static void explore(size_t members, bool red, bool once, int losses, int closes)
 {
         static const size_t order[MEMBERS] = {1, 0, 2};
         struct snib__multi_config config = {.count = members,
                                             .red = red,
                                             .node_timeout = NODE_TIMEOUT,
                                             .once = once,
-                                            .deadline = once ? SNIB__S : SNIB__S + NODE_TIMEOUT / 4,
+                                            .deadline = SNIB__S + (once  ? 0
+                                                                   : red ? 7 * SNIB__MS
+                                                                         : 5 * NODE_TIMEOUT),
                                             .order = order,
                                             .seed = 1};
 
         memset(&w, 0, sizeof(w));
-        states = grants = refusals = errors = 0;
+        states = grants = refusals = errors = rounds = 0;
         seen = calloc((size_t)1 << STATES_LOG, sizeof(*seen));
         assert_non_null(seen);
         w.now = SNIB__S;
-        w.losses = 1;
-        w.closes = 1;
+        w.losses = losses;
+        w.closes = closes;
         for (size_t i = 0; i < members; i++) {
                 w.parts[i].lease = LEASE;
                 w.parts[i].lasts = SNIB__NEVER;
+                w.parts[i].heard = &w.heard[i];
         }
         snib__multi_init(&w.m, &config, w.parts);
         settle();
         walk();
         free(seen);
-        print_message("# %zu states: %zu held, %zu refused, %zu failed\n", states, grants, refusals, errors);
+        print_message("# %zu states: %zu held, %zu refused, %zu failed; %zu rounds\n", states, grants, refusals, errors,
+                      rounds);
         assert_true(grants > 0 && refusals > 0 && errors > 0);
+        assert_int_equal(rounds > 1, !once);
 }
 
 static void every_order_of_two_plain_members_tried_once(void **state)
 {
-        explore(2, false, true);
+        explore(2, false, true, 1, 1);
 }
 
 static void every_order_of_two_plain_members_within_a_time(void **state)
 {
-        explore(2, false, false);
+        explore(2, false, false, 1, 1);
 }
 
 static void every_order_of_three_red_members_tried_once(void **state)
 {
-        explore(3, true, true);
+        explore(3, true, true, 1, 1);
 }
 
-static void every_order_of_three_red_members_within_a_time(void **state)
+/* There are too many for both at once. */
+static void every_order_of_three_red_members_within_a_time_and_one_is_lost(void **state)
 {
-        explore(3, true, false);
+        explore(3, true, false, 1, 0);
+}
+
+static void every_order_of_three_red_members_within_a_time_and_one_closes(void **state)
+{
+        explore(3, true, false, 0, 1);
+}
+
+/* ---- how red waits ---- */
+
+static void begin_red(size_t members, snib__ns deadline)
+{
+        static const size_t order[MEMBERS] = {0, 1, 2};
+        struct snib__multi_config config = {.count = members,
+                                            .red = true,
+                                            .node_timeout = NODE_TIMEOUT,
+                                            .deadline = deadline,
+                                            .order = order,
+                                            .seed = 1};
+
+        memset(&w, 0, sizeof(w));
+        w.now = SNIB__S;
+        for (size_t i = 0; i < members; i++) {
+                w.parts[i].lease = LEASE;
+                w.parts[i].lasts = SNIB__NEVER;
+                w.parts[i].heard = &w.heard[i];
+        }
+        snib__multi_init(&w.m, &config, w.parts);
+        settle();
+}
+
+/* Until the next time at which the machine wants to look again. */
+static void let_time_pass(void)
+{
+        assert_true(pass_time());
+        settle();
+}
+
+static void a_red_waiter_waits_at_every_member_and_asks_no_more(void **state)
+{
+        begin_red(3, SNIB__NEVER);
+        assert_int_equal(count(ASKED), 3);
+        for (size_t i = 0; i < 3; i++)
+                assert_true(hear(i));
+        settle();
+        assert_true(w.m.due == SNIB__NEVER); /* whoever releases tells it: there is nothing to look for */
+        assert_true(answer(2, 1));
+        settle();
+        assert_true(answer(0, 1));
+        settle();
+        assert_int_equal(w.m.phase, SNIB__MULTI_HELD);
+        assert_int_equal(w.m.round, 1);
+        assert_int_equal(count(ASKED), 1); /* the rest is welcome */
+        assert_true(release());
+        settle();
+        assert_true(w.unwanted[1]); /* and stands in nobody's way after the end */
+}
+
+static void a_red_minority_is_given_back_soon_and_asked_for_again_later(void **state)
+{
+        snib__ns granted_at, back_at;
+
+        begin_red(3, SNIB__NEVER);
+        for (size_t i = 1; i < 3; i++)
+                assert_true(hear(i));
+        w.now += SNIB__MS;
+        granted_at = w.now;
+        assert_true(answer(0, 1));
+        settle();
+        assert_true(w.m.due > granted_at && w.m.due <= granted_at + 10 * SNIB__MS);
+        let_time_pass();
+        back_at = w.now;
+        assert_true(w.hurried[1] && w.hurried[2]);
+        for (size_t i = 1; i < 3; i++)
+                assert_true(answer(i, 0));
+        settle();
+        assert_int_equal(w.has[0], GIVING);
+        assert_true(answer(0, 1));
+        settle();
+        assert_int_equal(w.m.phase, SNIB__MULTI_PAUSING);
+        assert_true(w.m.due > back_at);
+        let_time_pass();
+        assert_int_equal(count(ASKED), 3);
+}
+
+/* If not enough can be reached, that is what the acquire ends with. */
+static void a_red_minority_beside_dead_servers_says_so_in_the_end(void **state)
+{
+        snib__ns deadline = SNIB__S + 100 * SNIB__MS;
+
+        begin_red(3, deadline);
+        for (int k = 0; w.m.phase != SNIB__MULTI_OVER; k++) {
+                assert_true(k < 20);
+                for (size_t i = 1; i < 3 && w.m.phase == SNIB__MULTI_ASKING; i++)
+                        assert_true(hear(i));
+                if (w.m.phase == SNIB__MULTI_ASKING) {
+                        assert_true(answer(0, 1));
+                        settle();
+                        let_time_pass();
+                        for (size_t i = 1; i < 3; i++)
+                                assert_true(answer(i, SNIB_EUNREACHABLE));
+                        settle();
+                        assert_true(answer(0, 1));
+                        settle();
+                }
+                if (w.m.phase == SNIB__MULTI_PAUSING)
+                        let_time_pass();
+        }
+        assert_int_equal(w.m.result, SNIB_EUNREACHABLE);
+        assert_true(w.now >= deadline);
+}
+
+/* A member that is far away has not said anything yet: it may grant. */
+static void a_red_minority_waits_for_the_first_word_of_the_others(void **state)
+{
+        begin_red(3, SNIB__NEVER);
+        assert_true(answer(0, 1));
+        settle();
+        for (snib__ns begun = w.now; w.now < begun + NODE_TIMEOUT;) {
+                assert_int_equal(w.m.phase, SNIB__MULTI_ASKING);
+                let_time_pass();
+        }
+        assert_int_equal(w.m.phase, SNIB__MULTI_UNDOING); /* no longer than a time-out of a node */
 }
 
 /* ---- the order ---- */
@@ -373,7 +529,12 @@ int main(void)
             cmocka_unit_test(every_order_of_two_plain_members_tried_once),
             cmocka_unit_test(every_order_of_two_plain_members_within_a_time),
             cmocka_unit_test(every_order_of_three_red_members_tried_once),
-            cmocka_unit_test(every_order_of_three_red_members_within_a_time),
+            cmocka_unit_test(every_order_of_three_red_members_within_a_time_and_one_is_lost),
+            cmocka_unit_test(every_order_of_three_red_members_within_a_time_and_one_closes),
+            cmocka_unit_test(a_red_waiter_waits_at_every_member_and_asks_no_more),
+            cmocka_unit_test(a_red_minority_is_given_back_soon_and_asked_for_again_later),
+            cmocka_unit_test(a_red_minority_beside_dead_servers_says_so_in_the_end),
+            cmocka_unit_test(a_red_minority_waits_for_the_first_word_of_the_others),
             cmocka_unit_test(members_have_one_order),
         };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * When a client with many holds renews which: spread over the round, in small crowds, never late, and never so many at
- * once that others stand behind them. Time is a number, and the engine answers when the test says so.
+ * When a client with many holds renews which: spread over the round, in small crowds, never late,
+ * and never so many at once that others stand behind them. Time is a number, and the engine answers
+ * when the test says so.
  */
 
 #include "rig.h"
@@ -205,7 +206,8 @@ static void few_are_under_way_at_once(void **state)
         crowd_free(w);
 }
 
-/* The engine says nothing to the first ones: nobody else waits longer for that than until half of his lease. */
+/* The engine says nothing to the first ones: nobody else waits longer for that than until half of
+ * his lease. */
 static void nobody_waits_beyond_half_of_the_lease(void **state)
 {
         struct crowd *w = crowd_new(20, 1, 10);

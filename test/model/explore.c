@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every short sequence of requests about one object, and the states that longer ones lead to, against an independent
- * statement of what such an object is (statement.c), for every scenario (scenarios.c).
+ * Every short sequence of requests about one object, and the states that longer ones lead to,
+ * against an independent statement of what such an object is (statement.c), for every scenario
+ * (scenarios.c).
  *
  * Two explorations of each scenario:
  *   sequences  all sequences of its depth: nothing is taken for granted about states;
- *   states     breadth first over the states that sequences of any length reach, all of them or the first STATES_MAX.
- * Two histories count as the same when the statement says the same about the future: who sits and waits, in which
- * order, numbers, and what is left of each lease. Tokens are left out of that; they are checked at each step, and the
- * wall clock they come from jumps both ways on the way.
+ *   states     breadth first over the states that sequences of any length reach, all of them or the
+ *              first STATES_MAX.
+ * Two histories count as the same when the statement says the same about the future: who sits and
+ * waits, in which order, numbers, and what is left of each lease. Tokens are left out of that; they
+ * are checked at each step, and the wall clock they come from jumps both ways on the way.
  *
- * Compiled with -DSNIB__SEEDED the program switches on one bug of the model after the other and must find each. Prints
- * TAP.
+ * Compiled with -DSNIB__SEEDED the program switches on one bug of the model after the other and
+ * must find each. Prints TAP.
  */
 
 #include "base/alloc.h"
@@ -26,7 +28,8 @@
 #define DEPTH_MAX 4
 #define STATES_MAX 20000
 
-/* At once; a while; half a lease; the end of the longest. A waiter's place (5 s) ends between the last two. */
+/* At once; a while; half a lease; the end of the longest. A waiter's place (5 s) ends between the
+ * last two. */
 static const int64_t waits_ms[] = {0, 1000, 3000, 6000};
 #define WAITS ((int)(sizeof(waits_ms) / sizeof(waits_ms[0])))
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who meets whom in the exploration of the model. One actor's lease is always shorter than SNIB__CLAIM_MS.
+ * Who meets whom in the exploration of the model. One actor's lease is always shorter than
+ * SNIB__CLAIM_MS.
  */
 
 #include "world.h"
@@ -116,7 +117,7 @@ const struct scenario scenarios[] = {
         .actors = 3,
         .actor = {{SNIB_KIND_LATCH, 1, 6000, 0, false},
                   {SNIB_KIND_LATCH, 1, 6000, 0, false},
-                  {SNIB_KIND_LATCH, 1, 6000, 0, false}},
+                  {SNIB_KIND_LATCH, 1, 6000, 0, true}},
         .others = 6,
         .other = {AGAIN,
                   QUESTION,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An independent statement of what every kind of object is. It is kept from the history of answers and notes alone: who
- * was told that it sits, until when, with which token; who was told that it waits, since which turn; which changes of a
- * number were acknowledged. After every step the model's answer, whom it tells, its record and its account of what
- * changed must be the only ones that this history allows. It asks neither the model's own check nor its rules.
+ * An independent statement of what every kind of object is. It is kept from the history of answers
+ * and notes alone: who was told that it sits, until when, with which token; who was told that it
+ * waits, since which turn; which changes of a number were acknowledged. After every step the
+ * model's answer, whom it tells, its record and its account of what changed must be the only ones
+ * that this history allows. It asks neither the model's own check nor its rules.
  */
 
 #include "base/assert.h"
@@ -157,6 +158,8 @@ int64_t world_state(const struct world *w, int kind)
 {
         if (snib__family_of(kind) == SNIB__FAMILY_REGISTER)
                 return w->version;
+        if (snib__family_of(kind) == SNIB__FAMILY_LATCH)
+                return w->value > 0;
         EACH(x, w)
         if (w->b[x].out)
                 return w->b[x].token;
@@ -777,7 +780,8 @@ static const char *expect_idempotence(const struct world *w, const struct step *
         struct world again = *w;
         struct step t = *s;
 
-        /* Force means whoever it finds; only without a holder and a hand-over it finds the same again. */
+        /* Force means whoever it finds; only without a holder and a hand-over it finds the same
+         * again. */
         if (s->action.kind == BURY || (s->op.verb == SNIB__FORCE && (s->ended || s->granted)))
                 return NULL;
         point(&again, &t);
@@ -818,7 +822,8 @@ static void decide_from_part(const struct world *before, struct world *p, struct
         snib__record_apply(&p->record, &t->op, p->now, &t->reply, &t->change);
 }
 
-/* Whether the one who stood at `place` of the whole queue still stands in what is left of the part; *ret_at: where. */
+/* Whether the one who stood at `place` of the whole queue still stands in what is left of the part;
+ * *ret_at: where. */
 static bool stands(const struct world *before, const struct world *p, size_t place, size_t *ret_at)
 {
         *ret_at = 0;
@@ -842,7 +847,8 @@ static const char *expect_same(const struct world *p, const struct step *t, cons
         return NULL;
 }
 
-/* What is decided from a part of the queue, its head or its end, is what is decided from all of it. */
+/* What is decided from a part of the queue, its head or its end, is what is decided from all of
+ * it. */
 static const char *expect_part(const struct world *before, const struct world *w, const struct step *s, size_t from,
                                size_t count)
 {

@@ -3,8 +3,9 @@
 #define SNIB_TEST_MODEL_WORLD_H
 
 /*
- * What the exploration of the model plays with: actors that ask for something over and over with their own id, others
- * that change or question, a record, and what the history of answers says about all of them.
+ * What the exploration of the model plays with: actors that ask for something over and over with
+ * their own id, others that change or question, a record, and what the history of answers says
+ * about all of them.
  */
 
 #include "model/record.h"

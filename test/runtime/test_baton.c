@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The hand-over of the baton, explored: every interleaving of three waiters and a keeper, each running the loop of
- * runtime/drive.c or keeper.c with everything but the baton taken away. A step is what a thread does while it has the
- * client's lock. States are visited once; each is reached again from the start by the list of its steps.
+ * The hand-over of the baton, explored: every interleaving of three waiters and a keeper, each
+ * running the loop of runtime/drive.c or keeper.c with everything but the baton taken away. A step
+ * is what a thread does while it has the client's lock. States are visited once; each is reached
+ * again from the start by the list of its steps.
  *
- * What must hold in every state: at most one polls; and if a waiter is not done, somebody can act: a thread polls, or
- * one is awake. A state in which all who wait sleep and nobody was woken is the hang this module exists to prevent.
+ * What must hold in every state: at most one polls; and if a waiter is not done, somebody can act:
+ * a thread polls, or one is awake. A state in which all who wait sleep and nobody was woken is the
+ * hang this module exists to prevent.
  */
 
 #include "runtime/baton.h"
@@ -149,7 +151,8 @@ static void answer(struct world *w, int poller, unsigned mask)
         step(w, poller);
 }
 
-/* Another thread ends the wait: a cancel, a deadline, an engine that completes at once. As snib__client_wake(). */
+/* Another thread ends the wait: a cancel, a deadline, an engine that completes at once. As
+ * snib__client_wake(). */
 static void cancel(struct world *w, struct thread *t)
 {
         t->done = true;

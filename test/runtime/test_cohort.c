@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Threads of one process that want one lock, beside those of another client and through everything that can end a wait
- * or a hold: time-outs, cancels, re-entries, force, a kill. What they do is counted under the lock, with its tokens:
- * two at once, a token that is not new, somebody who is never served. On every engine there is; no time is asserted.
+ * Threads of one process that want one lock, beside those of another client and through everything
+ * that can end a wait or a hold: time-outs, cancels, re-entries, force, a kill. What they do is
+ * counted under the lock, with its tokens: two at once, a token that is not new, somebody who is
+ * never served. On every engine there is; no time is asserted.
  */
 
 #include "lib/proc.h"
@@ -122,7 +123,8 @@ static snib_client *open_at(const char *url)
 
 static snib_lock *lock_at(snib_client *c)
 {
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .kind = kind, .lease_ms = LEASE_MS * wait_slow()};
+        struct snib_lock_options o = {
+            .size = sizeof(struct snib_lock_options), .kind = kind, .lease_ms = LEASE_MS * wait_slow()};
         snib_lock *l = NULL;
 
         assert_int_equal(snib_lock_new(c, "counter", &o, &l, NULL), 0);
@@ -230,7 +232,8 @@ static void crowd_process(struct proc *me, void *arg)
         (void)proc_hear(me, 600000);
 }
 
-/* What it held ends with its lease, whichever of its threads had it, and nothing else is left of it. */
+/* What it held ends with its lease, whichever of its threads had it, and nothing else is left of
+ * it. */
 static void killed_at(const char *url)
 {
         struct shop *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A crowd of threads that wait for one lock on a real Redis: they hold one subscription together, and a release hands
- * the lock to one of them, once. Counted at the server: subscriptions, connections and scripts run; and in the core:
- * questions that nothing but the clock asked, the safety net, which are no wake-ups.
+ * A crowd of threads that wait for one lock on a real Redis: they hold one subscription together,
+ * and a release hands the lock to one of them, once. Counted at the server: subscriptions,
+ * connections and scripts run; and in the core: questions that nothing but the clock asked, the
+ * safety net, which are no wake-ups.
  */
 
 #include "lib/redis_server.h"
@@ -136,7 +137,8 @@ static void a_crowd_holds_one_subscription_and_one_asks_for_all(void **state)
         print_message("# %d threads: %lld scripts, %lld of them polls\n", CROWD, (long long)run, (long long)polled - 1);
         assert_int_equal(atomic_load(&c.failed), 0);
         assert_int_equal(c.served, CROWD);
-        /* For each hold that the server gave: its acquire, its release, and the question of the next who asks for all.
+        /* For each hold that the server gave: its acquire, its release, and the question of the
+         * next who asks for all.
          */
         assert_true(run - polled <= 3 * (CROWD + 1));
         assert_true(eventually(subscriptions() == 1, 10000));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every object on mem:, in every mode of threads: waiting threads, cancel, close, callbacks that call back, fork beside
- * busy threads, memory that runs out, pauses. What the objects mean is test/conformance's business. Waiting is for
- * events.
+ * Every object on mem:, in every mode of threads: waiting threads, cancel, close, callbacks that
+ * call back, fork beside busy threads, memory that runs out, pauses. What the objects mean is
+ * test/conformance's business. Waiting is for events.
  */
 
 #include "base/alloc.h"
@@ -35,7 +35,7 @@ static const char *space(void)
 
 static snib_client *open_mode(const char *url, int mode)
 {
-        struct snib_options o = {SNIB_OPTIONS_INIT, .threads = mode};
+        struct snib_options o = {.size = sizeof(struct snib_options), .threads = mode};
         snib_client *c = NULL;
 
         assert_int_equal(snib_open(&c, url, &o, NULL), 0);

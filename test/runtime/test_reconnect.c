@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Connections that are lost and made again while another thread of the program opens and closes descriptors of its own:
- * the numbers of closed ones are used again at once, and the client must not touch what is no longer its own. That a
- * number was touched is seen by the thread sanitizer; without it, by the other's descriptor if anything happens to it.
+ * Connections that are lost and made again while another thread of the program opens and closes
+ * descriptors of its own: the numbers of closed ones are used again at once, and the client must
+ * not touch what is no longer its own. That a number was touched is seen by the thread sanitizer;
+ * without it, by the other's descriptor if anything happens to it.
  */
 
 #include "lib/redis_server.h"
@@ -38,7 +39,8 @@ static bool is_its_own(int fd)
                found == put;
 }
 
-/* Takes the lowest free numbers again and again, looks whether they are still its own, and gives them back. */
+/* Takes the lowest free numbers again and again, looks whether they are still its own, and gives
+ * them back. */
 static void *open_and_close(void *arg)
 {
         struct stranger *s = arg;

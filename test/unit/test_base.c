@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The small things of base: errors in structs of every size and with hostile text, the allocation seam, time arithmetic
- * at its ends, cleanup of what a local owns. Not the tree, the list and the URL, which have programs of their own. One
- * thread.
+ * The small things of base: errors in structs of every size and with hostile text, the allocation
+ * seam, time arithmetic at its ends, cleanup of what a local owns. Not the tree, the list and the
+ * URL, which have programs of their own. One thread.
  */
 
 #include "base/alloc.h"
@@ -18,17 +18,18 @@
 static void error_fills_what_fits(void **state)
 {
         (void)state;
-        /* Every size an older or newer caller may have, and some that make no sense: not a byte beyond it is written.
-         */
-        for (size_t size = 0; size <= sizeof(struct snib_error) + 16; size++) {
+        /* Every size an older or newer caller may have, and some that make no sense: not a byte
+         * beyond it is written. 0 stands for the struct of the first version. */
+        for (size_t said = 0; said <= sizeof(struct snib_error) + 16; said++) {
+                size_t size = said ? said : sizeof(struct snib_error);
                 unsigned char memory[sizeof(struct snib_error) + 32] __attribute__((aligned(16)));
                 struct snib_error *err = (struct snib_error *)memory;
                 size_t text_at = offsetof(struct snib_error, text);
 
                 memset(memory, 0xa5, sizeof(memory));
-                err->size = size;
+                err->size = said;
                 assert_int_equal(snib__error_engine(err, SNIB_EURL, 77, "%s", "0123456789"), SNIB_EURL);
-                assert_int_equal(err->size, size);
+                assert_int_equal(err->size, said);
                 for (size_t i = size > sizeof(size_t) ? size : sizeof(size_t); i < sizeof(memory); i++)
                         assert_int_equal(memory[i], 0xa5);
                 if (size >= text_at)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The model of the plain lock: what the exhaustive test (test/model) does not reach, because it takes large numbers:
- * limits, overflow, the length of a claim, what the replies say besides yes and no.
+ * The model of the plain lock: what the exhaustive test (test/model) does not reach, because it
+ * takes large numbers: limits, overflow, the length of a claim, what the replies say besides yes
+ * and no.
  */
 
 #include "model/record.h"
@@ -291,8 +292,8 @@ static void check_sees_broken_records(void **state)
         BREAK(f->queue[1].n = -1);
 }
 
-/* A re-entry that is executed late, after its hold has ended, must not take the lock for an id that believes in its old
- * token. */
+/* A re-entry that is executed late, after its hold has ended, must not take the lock for an id that
+ * believes in its old token. */
 static void F79_a_late_reentry_begins_no_hold(void **state)
 {
         struct fixture *f = *state;

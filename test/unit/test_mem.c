@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The mem: engine through engine.h: completions, hand-over between clients, expiry, death, listing, fork, and every
- * allocation failing in turn. Time is a parameter; nothing sleeps. The thread test counts under the lock what a race
- * would lose.
+ * The mem: engine through engine.h: completions, hand-over between clients, expiry, death, listing,
+ * fork, and every allocation failing in turn. Time is a parameter; nothing sleeps. The thread test
+ * counts under the lock what a race would lose.
  */
 
 #include "base/alloc.h"
@@ -242,7 +242,8 @@ static void expiry_is_seen_by_a_waiting_client(void **state)
         ops->close(b);
 }
 
-/* b sleeps until its place must be renewed; the hold that follows ends sooner, and its client may be stuck. */
+/* b sleeps until its place must be renewed; the hold that follows ends sooner, and its client may
+ * be stuck. */
 static void earlier_end_wakes_who_sleeps_too_long(void **state)
 {
         struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b'),
@@ -288,6 +289,23 @@ static void force_tells_the_holder(void **state)
         expect_nothing(a);
         assert_int_equal(ask(a, SNIB__RENEW, "n", id_of('a', 1), 60000, 0).status, SNIB__GONE);
         ops->close(a);
+        ops->close(b);
+}
+
+static void what_was_left_outlives_its_client(void **state)
+{
+        struct snib__engine *a = open_client("mem:x", 'a'), *b = open_client("mem:x", 'b');
+        struct snib__op leave = {
+            .verb = SNIB__RENEW, .name = {"n", 1}, .id = id_of('a', 1), .n = 1, .lease_ms = 5000, .leave = true};
+
+        (void)state;
+        (void)ask(a, SNIB__ACQUIRE, "n", id_of('a', 1), 60000, 0);
+        ops->submit(a, (struct snib__tag){0}, &leave, 0);
+        ops->process(a, NULL, 0);
+        assert_int_equal(expect(a, SNIB__NOTE_REPLY).reply.status, SNIB__RENEWED);
+        ops->close(a);
+        assert_int_equal(ask(b, SNIB__ACQUIRE, "n", id_of('b', 1), 60000, 4999 * MS).status, SNIB__BUSY);
+        assert_int_equal(ask(b, SNIB__ACQUIRE, "n", id_of('b', 1), 60000, 5000 * MS).status, SNIB__GRANTED);
         ops->close(b);
 }
 
@@ -442,7 +460,8 @@ static void death_ends_permits_and_costs_a_semaphore_its_own(void **state)
         ops->close(b);
 }
 
-/* What is remembered only is kept no longer than it must be, and what exists as long as the namespace. */
+/* What is remembered only is kept no longer than it must be, and what exists as long as the
+ * namespace. */
 static void what_ends_by_time_is_due(void **state)
 {
         struct snib__engine *a = open_client("mem:", 'a');
@@ -602,8 +621,8 @@ static void submit_value(struct snib__engine *e, const char *name, struct snib__
         ops->submit(e, (struct snib__tag){0}, &op, 0);
 }
 
-/* Fails the n-th allocation of a scene, for every n until none fails. Whatever happens, every request is completed
- * once, and what was answered is true. */
+/* Fails the n-th allocation of a scene, for every n until none fails. Whatever happens, every
+ * request is completed once, and what was answered is true. */
 static void allocation_failures_lose_nothing(void **state)
 {
         uint64_t n = 0, failed = 0;
@@ -652,7 +671,8 @@ static void allocation_failures_lose_nothing(void **state)
         assert_in_range(failed, 8, 40);
 }
 
-/* What the child of forked_copy_is_inert finds: 0, or which expectation was wrong. `a` and `b` are inherited. */
+/* What the child of forked_copy_is_inert finds: 0, or which expectation was wrong. `a` and `b` are
+ * inherited. */
 static int child(struct snib__engine *a, struct snib__engine *b)
 {
         struct snib__interest interest;
@@ -716,7 +736,8 @@ static void forked_copy_is_inert(void **state)
 static long counter; /* guarded by nothing but the lock under test */
 static int64_t last_token;
 
-/* Acquires, counts, releases; waits for its turn on the descriptor alone. Time stands still, so no lease ends. */
+/* Acquires, counts, releases; waits for its turn on the descriptor alone. Time stands still, so no
+ * lease ends. */
 static void *worker(void *arg)
 {
         char digit = *(char *)arg;
@@ -784,6 +805,7 @@ int main(void)
             cmocka_unit_test(expiry_is_seen_by_a_waiting_client),
             cmocka_unit_test(earlier_end_wakes_who_sleeps_too_long),
             cmocka_unit_test(force_tells_the_holder),
+            cmocka_unit_test(what_was_left_outlives_its_client),
             cmocka_unit_test(close_is_death),
             cmocka_unit_test(a_latch_wakes_every_client),
             cmocka_unit_test(readers_of_several_clients_go_in_together),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The model of every kind: one story after the other, as a client would live it, and the large numbers that the
- * exhaustive test (test/model) does not reach. The plain lock has a file of its own, test_lock.c.
+ * The model of every kind: one story after the other, as a client would live it, and the large
+ * numbers that the exhaustive test (test/model) does not reach. The plain lock has a file of its
+ * own, test_lock.c.
  */
 
 #include "model/record.h"
@@ -149,6 +150,60 @@ static void F93_a_downgrade_has_no_gap_and_lets_readers_in(void **state)
         assert_true(f->reply.held); /* taken: readers are in */
 }
 
+/* Neither its owner's later requests nor its owner's death end it. */
+static void a_hold_that_was_left_ends_with_its_lease(void **state)
+{
+        static const int kinds[] = {SNIB_KIND_LOCK,     SNIB_KIND_FAIR,  SNIB_KIND_FENCED, SNIB_KIND_SPIN,
+                                    SNIB_KIND_ELECTION, SNIB_KIND_WRITE, SNIB_KIND_READ};
+        struct fixture *f = *state;
+        struct snib__op leave;
+        struct snib__id id;
+
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+                f->kind = kinds[i];
+                assert_int_equal(apply(f, SNIB__ACQUIRE, 1, 1), SNIB__GRANTED);
+                leave = op_of(f, SNIB__RENEW, 1, 1);
+                leave.leave = true;
+                leave.lease_ms = 5000;
+                for (int repeated = 0; repeated < 2; repeated++)
+                        assert_int_equal(run(f, &leave), SNIB__RENEWED);
+                assert_int_equal(f->record.held, 1);
+                assert_true(snib__id_is_left(&f->holder[0].seat.id, &leave.id));
+                id = leave.id;
+                assert_false(snib__record_bury(&f->record, &id, f->now, &f->change));
+                assert_int_equal(apply(f, SNIB__RENEW, 1, 1), SNIB__GONE);
+                assert_int_equal(apply(f, SNIB__RELEASE, 1, 1), SNIB__GONE);
+                f->kind = kinds[i] == SNIB_KIND_READ ? SNIB_KIND_WRITE : kinds[i];
+                assert_int_equal(apply(f, SNIB__ACQUIRE, 2, 1), SNIB__BUSY);
+                assert_int_equal(f->reply.left_ms, 5000);
+                f->now.lease_ms += 4999;
+                assert_int_equal(apply(f, SNIB__ACQUIRE, 2, 1), SNIB__BUSY);
+                f->now.lease_ms += 1;
+                assert_int_equal(apply(f, SNIB__ACQUIRE, 2, 1), SNIB__GRANTED);
+                assert_int_equal(run(f, &leave), SNIB__GONE);
+                assert_int_equal(apply(f, SNIB__RELEASE, 2, 1), SNIB__RELEASED);
+        }
+}
+
+static void permits_that_were_left_end_with_their_lease(void **state)
+{
+        struct fixture *f = *state;
+        struct snib__op leave;
+
+        f->kind = SNIB_KIND_PERMITS;
+        assert_int_equal(apply(f, SNIB__SET, 9, 3), SNIB__DONE);
+        assert_int_equal(apply(f, SNIB__ACQUIRE, 1, 2), SNIB__GRANTED);
+        leave = op_of(f, SNIB__RENEW, 1, 2);
+        leave.leave = true;
+        leave.lease_ms = 5000;
+        for (int repeated = 0; repeated < 2; repeated++)
+                assert_int_equal(run(f, &leave), SNIB__RENEWED);
+        assert_int_equal(apply(f, SNIB__RELEASE, 1, 2), SNIB__GONE);
+        assert_int_equal(apply(f, SNIB__ACQUIRE, 2, 2), SNIB__BUSY);
+        f->now.lease_ms += 5000;
+        assert_int_equal(apply(f, SNIB__ACQUIRE, 2, 2), SNIB__GRANTED);
+}
+
 static void F94_a_dead_reader_ends_with_its_own_lease(void **state)
 {
         struct fixture *f = *state;
@@ -167,7 +222,8 @@ static void F94_a_dead_reader_ends_with_its_own_lease(void **state)
         assert_true(GRANTED(f, 3));
 }
 
-/* A read within a write, in either order of release: every hold ends once, and no writer comes between. */
+/* A read within a write, in either order of release: every hold ends once, and no writer comes
+ * between. */
 static void F95_nested_holds_end_in_any_order(void **state)
 {
         struct fixture *f = *state;
@@ -672,6 +728,8 @@ int main(void)
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
             STORY(F96_readers_share_and_do_not_overtake_a_writer),
             STORY(F93_a_downgrade_has_no_gap_and_lets_readers_in),
+            STORY(a_hold_that_was_left_ends_with_its_lease),
+            STORY(permits_that_were_left_end_with_their_lease),
             STORY(F94_a_dead_reader_ends_with_its_own_lease),
             STORY(F95_nested_holds_end_in_any_order),
             STORY(each_side_is_forced_by_itself),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The tree against a sorted array, with random operations and few distinct keys, so that equal ones are frequent; and
- * the list.
+ * The tree against a sorted array, with random operations and few distinct keys, so that equal ones
+ * are frequent; and the list.
  */
 
 #include "base/prng.h"
@@ -159,8 +159,8 @@ static void tree_stays_shallow_for_sorted_keys(void **state)
                 items[i].key = i;
                 snib__tree_add(&t, &items[i].node);
         }
-        /* A perfect tree has 14 levels; a random one of this size hardly ever more than 40. The start of the generator
-         * is fixed. */
+        /* A perfect tree has 14 levels; a random one of this size hardly ever more than 40. The
+         * start of the generator is fixed. */
         assert_in_range(depth(t.root), 14, 45);
         for (int i = 0; i < 10000; i++) {
                 assert_ptr_equal(snib__tree_first(&t), &items[i].node);

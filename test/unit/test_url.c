@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * URLs, options and durations: what is understood, what is refused and in which words, and that no password is ever
- * shown.
+ * URLs, options and durations: what is understood, what is refused and in which words, and that no
+ * password is ever shown.
  */
 
+#include "base/duration.h"
 #include "base/url.h"
 #include "unit.h"
 #include <stdio.h>
@@ -210,48 +211,64 @@ static void durations(void **state)
 {
         static const struct {
                 const char *text;
-                int64_t ms; /* -1: refused */
+                int64_t ms; /* below 0: the error */
         } table[] = {
             {"2s", 2000},
             {"500ms", 500},
             {"1.5s", 1500},
+            {".5", 500},
             {"2m", 120000},
+            {"2min", 120000},
             {"1h", 3600000},
             {"30", 30000},
             {"1d", 86400000},
             {"0", 0},
             {"0s", 0},
             {"0.001", 1},
+            {"0.0001s", 1}, /* rounded up: a wait that was asked for is none of 0 */
+            {"0.5ms", 1},
             {"0.25m", 15000},
             {"1.500000000s", 1500},
             {"007s", 7000},
+            {"1h30m", 5400000},
+            {"1d2h3m4s5ms", 93784005},
+            {"1m0.5s", 60500},
+            {"0h0m", 0},
             {"9223372036854775807ms", INT64_MAX},
             {"9223372036854775.807s", INT64_MAX},
-            {"9223372036854775808ms", -1},
-            {"9223372036854775.808s", -1},
-            {"9223372036854775807", -1},
-            {"106751991168d", -1},
-            {"99999999999999999999", -1},
-            {"", -1},
-            {"s", -1},
-            {"-1s", -1},
-            {"+1s", -1},
-            {" 1s", -1},
-            {"1s ", -1},
-            {"1 s", -1},
-            {"1.s", -1},
-            {".5s", -1},
-            {"1.2.3s", -1},
-            {"1e3", -1},
-            {"0x10", -1},
-            {"1S", -1},
-            {"1us", -1},
-            {"0.5ms", -1},
-            {"0.0001s", -1},
-            {"1.0000000000s", -1},
-            {"inf", -1},
-            {"nan", -1},
-            {"1,5s", -1},
+            {"9223372036854775808ms", SNIB_ELIMIT},
+            {"9223372036854775.808s", SNIB_ELIMIT},
+            {"9223372036854775807", SNIB_ELIMIT},
+            {"106751991168d", SNIB_ELIMIT},
+            {"106751991167d99h", SNIB_ELIMIT},
+            {"99999999999999999999", SNIB_ELIMIT},
+            {"99999999999999999999h1s", SNIB_ELIMIT},
+            {"99999999999999999999y", SNIB_EINVAL},
+            {"", SNIB_EINVAL},
+            {"s", SNIB_EINVAL},
+            {".", SNIB_EINVAL},
+            {"-1s", SNIB_EINVAL},
+            {"+1s", SNIB_EINVAL},
+            {" 1s", SNIB_EINVAL},
+            {"1s ", SNIB_EINVAL},
+            {"1 s", SNIB_EINVAL},
+            {"1h 30m", SNIB_EINVAL},
+            {"1.s", SNIB_EINVAL},
+            {"1.2.3s", SNIB_EINVAL},
+            {"30m1h", SNIB_EINVAL},
+            {"1m1min", SNIB_EINVAL},
+            {"1h30", SNIB_EINVAL}, /* minutes or seconds? */
+            {"1.5h30m", SNIB_EINVAL},
+            {"1h-30m", SNIB_EINVAL},
+            {"1hm", SNIB_EINVAL},
+            {"1e3", SNIB_EINVAL},
+            {"0x10", SNIB_EINVAL},
+            {"1S", SNIB_EINVAL},
+            {"1us", SNIB_EINVAL},
+            {"1.0000000000s", SNIB_EINVAL},
+            {"inf", SNIB_EINVAL},
+            {"nan", SNIB_EINVAL},
+            {"1,5s", SNIB_EINVAL},
         };
 
         (void)state;
@@ -259,7 +276,7 @@ static void durations(void **state)
                 int64_t ms = -7;
                 int r = snib__duration_parse(table[i].text, &ms);
 
-                if (r != (table[i].ms < 0 ? -1 : 0) || ms != (table[i].ms < 0 ? -7 : table[i].ms))
+                if (r != (table[i].ms < 0 ? table[i].ms : 0) || ms != (table[i].ms < 0 ? -7 : table[i].ms))
                         fail_msg("\"%s\": %d, %lld", table[i].text, r, (long long)ms);
         }
 }
@@ -319,12 +336,55 @@ static void passwords_are_masked(void **state)
         assert_int_equal(untouched, 'x');
 }
 
+/* What is written is read as the same, but for the password. */
+static void urls_are_written_again(void **state)
+{
+        static const struct {
+                const char *text, *again;
+        } table[] = {
+            {"local:/dir", "local:/dir"},
+            {"local:/a%20b%3Fc%25?mode=0660&group=ops", "local:/a%20b%3Fc%25?mode=0660&group=ops"},
+            {"local:/d%C3%BC/\xc3\xbc", "local:/d\xc3\xbc/\xc3\xbc"},
+            {"mem:", "mem:"},
+            {"redis://u:hunter2@h:1/0?a=%26b", "redis://u@h:1/0?a=%26b"},
+            {"redis://:hunter2@[fe80::1%25eth0]:6379", "redis://[fe80::1%25eth0]:6379"},
+            {"redis+unix:///run/r.sock?password=hunter2&db=1", "redis+unix:///run/r.sock?db=1"},
+            {"redis+unix:///run/r.sock?db=1&password=hunter2", "redis+unix:///run/r.sock?db=1"},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+                struct snib__url url, read;
+                char text[256], again[256];
+                size_t length;
+
+                parse(table[i].text, &url);
+                length = snib__url_format(&url, text, sizeof(text));
+                assert_string_equal(text, table[i].again);
+                assert_int_equal(length, strlen(text));
+                assert_int_equal(snib__url_format(&url, NULL, 0), length);
+                parse(text, &read);
+                assert_string_equal(read.path, url.path);
+                assert_string_equal(read.host, url.host);
+                assert_int_equal(snib__url_format(&read, again, sizeof(again)), length);
+                assert_string_equal(again, text);
+                for (size_t size = 1; size <= length; size++) {
+                        assert_int_equal(snib__url_format(&url, again, size), length);
+                        assert_int_equal(strlen(again), size - 1);
+                }
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test(good_urls),         cmocka_unit_test(bad_urls_are_refused_in_words),
-            cmocka_unit_test(parts_have_limits), cmocka_unit_test(options_nobody_asked_for),
-            cmocka_unit_test(durations),         cmocka_unit_test(passwords_are_masked),
+            cmocka_unit_test(good_urls),
+            cmocka_unit_test(bad_urls_are_refused_in_words),
+            cmocka_unit_test(parts_have_limits),
+            cmocka_unit_test(options_nobody_asked_for),
+            cmocka_unit_test(durations),
+            cmocka_unit_test(passwords_are_masked),
+            cmocka_unit_test(urls_are_written_again),
         };
 
         return cmocka_run_group_tests_name("url", tests, NULL, NULL);
