@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A client without threads (SNIB_THREADS_NONE), driven by the application's event loop. snib_fd() is an epoll
- * descriptor over the engine's own descriptors and the wake-up, which is set when something changed that the loop's
- * present poll does not cover: a nearer deadline, another descriptor, a callback that is due.
+ * A client without threads (SNIB_THREADS_NONE), driven by the application's event loop. snib_fd()
+ * is an epoll descriptor over the engine's own descriptors and the wake-up, which is set when
+ * something changed that the loop's present poll does not cover: a nearer deadline, another
+ * descriptor, a callback that is due.
  */
 
 #include "runtime/client.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The runtime's system calls (Linux). Not a portability layer: another system gets a file of its own. No state; any
- * thread.
+ * The runtime's system calls (Linux). Not a portability layer: another system gets a file of its
+ * own. No state; any thread.
  */
 
 #include "runtime/os.h"

@@ -3,8 +3,8 @@
 #define SNIB_RUNTIME_OS_H
 
 /*
- * Every system call the runtime makes, and nothing else: no policy, no state. Engines have their own. All functions are
- * thread-safe; all descriptors are close-on-exec and non-blocking.
+ * Every system call the runtime makes, and nothing else: no policy, no state. Engines have their
+ * own. All functions are thread-safe; all descriptors are close-on-exec and non-blocking.
  */
 
 #include "base/time.h"
@@ -15,11 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* CLOCK_BOOTTIME: counts suspend, does not jump. The vdso answers; no system call. Async-signal-safe. */
+/* CLOCK_BOOTTIME: counts suspend, does not jump. The vdso answers; no system call.
+ * Async-signal-safe. */
 snib__ns snib__os_now(void);
 
-/* Waits at most `timeout` (0: not at all, SNIB__NEVER: without limit). An error counts as "nothing is ready": revents
- * are then 0. */
+/* Waits at most `timeout` (0: not at all, SNIB__NEVER: without limit). An error counts as "nothing
+ * is ready": revents are then 0. */
 void snib__os_poll(struct pollfd *fds, int count, snib__ns timeout);
 
 /* An eventfd that is readable from _set until _clear. A descriptor or -errno. */
@@ -27,15 +28,17 @@ int snib__os_event_new(void);
 void snib__os_event_set(int fd);
 void snib__os_event_clear(int fd);
 
-/* A timerfd on CLOCK_BOOTTIME: it is readable once `due` has passed, also when that happened in a suspend. */
+/* A timerfd on CLOCK_BOOTTIME: it is readable once `due` has passed, also when that happened in a
+ * suspend. */
 int snib__os_timer_new(void);
 void snib__os_timer_set(int fd, snib__ns due);
 
-/* An epoll descriptor, level-triggered. `events` are POLLIN and POLLOUT. Setting works for a descriptor that is in the
- * set already, and for one whose number was closed and used again. */
+/* An epoll descriptor, level-triggered. `events` are POLLIN and POLLOUT. Setting works for a
+ * descriptor that is in the set already, and for one whose number was closed and used again. */
 int snib__os_epoll_new(void);
 int snib__os_epoll_set(int epoll, int fd, short events);
-/* Waits until something is ready, at most `limit_ms` (0: not at all, -1: without limit). Says how many are. */
+/* Waits until something is ready, at most `limit_ms` (0: not at all, -1: without limit). Says how
+ * many are. */
 struct snib__ready {
         int fd;
         short events;
@@ -47,7 +50,8 @@ int snib__os_epoll_wait(int epoll, struct snib__ready ret[SNIB__READY_MAX], int 
 void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns timeout);
 /* Wakes whoever sleeps on the address. Reads nothing there: the word may be gone by now. */
 void snib__os_wake(_Atomic uint32_t *word);
-/* The same with one word for up to 32: whoever sleeps under a bit is woken by a call whose `bits` have it. */
+/* The same with one word for up to 32: whoever sleeps under a bit is woken by a call whose `bits`
+ * have it. */
 void snib__os_sleep_bit(_Atomic uint32_t *word, uint32_t expected, uint32_t bit);
 void snib__os_wake_bits(_Atomic uint32_t *word, uint32_t bits);
 
@@ -58,7 +62,8 @@ int snib__os_processors(void);
 /* 0 or -errno. */
 int snib__os_random(void *bytes, size_t length);
 
-/* A joinable thread with all signals blocked, so that the program's handlers never run on it: 0 or -errno. */
+/* A joinable thread with all signals blocked, so that the program's handlers never run on it: 0 or
+ * -errno. */
 int snib__os_thread_start(pthread_t *ret, void *(*run)(void *), void *arg, const char *name);
 
 void snib__os_close(int *fd);
