@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * fakeredis against a real server: random commands and production scripts to both, every reply and, again and again,
- * all data compared. The fake's clock is set to this machine's before each command; what depends on the instant (TTLs,
- * tokens) may differ by as much as a loaded machine is late, everything else by nothing. Of errors the first word is
- * compared, which is all that may be relied on. SNIB_DIFF_OPS, SNIB_DIFF_SEED.
+ * fakeredis against a real server: random commands and production scripts to both, every reply and,
+ * again and again, all data compared. The fake's clock is set to this machine's before each
+ * command; what depends on the instant (TTLs, tokens) may differ by as much as a loaded machine is
+ * late, everything else by nothing. Of errors the first word is compared, which is all that may be
+ * relied on. SNIB_DIFF_OPS, SNIB_DIFF_SEED.
  */
 
 #include "base/prng.h"
@@ -228,8 +229,8 @@ static void a_hole(struct command *c, char letter, const char *name)
         text(c, beside(letter, name, derived, sizeof(derived)));
 }
 
-/* How each script is called: the pool of its name, how many keys, the arguments after the name. A word of more than one
- * letter stands for itself. */
+/* How each script is called: the pool of its name, how many keys, the arguments after the name. A
+ * word of more than one letter stands for itself. */
 static const struct {
         const char *script;
         const char *const *pool;
@@ -482,7 +483,8 @@ static bool same(const redisReply *a, const redisReply *b)
         return a->type == REDIS_REPLY_NIL || (number(a, &x) && number(b, &y) && near(x, y));
 }
 
-/* Members with their scores. Two that were set in one millisecond here and in two there stand in another order. */
+/* Members with their scores. Two that were set in one millisecond here and in two there stand in
+ * another order. */
 static bool same_scores(const redisReply *a, const redisReply *b)
 {
         bool equal = a->elements == b->elements;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The Redis engine on a real server against the model: see twin.h. One request after the other, over two connections;
- * the same status, holder, numbers and data, tokens and versions as far as they are promised. Leases are long, so that
- * nothing depends on the instant. SNIB_DIFF_OPS, SNIB_DIFF_SEED.
+ * The Redis engine on a real server against the model: see twin.h. One request after the other,
+ * over two connections; the same status, holder, numbers and data, tokens and versions as far as
+ * they are promised. Leases are long, so that nothing depends on the instant. SNIB_DIFF_OPS,
+ * SNIB_DIFF_SEED.
  */
 
 #include "redis_server.h"
@@ -68,7 +69,8 @@ static int start(void **state)
         twin = (struct twin){.clock = clock_now, .ask = ask};
         for (unsigned i = 0; i < 2; i++) {
                 twin.pump[i] = pump_connect(redis_server_url(server), i + 1);
-                /* An attempt above 1 may be repeated: the engine leaves the server its memory of the request. */
+                /* An attempt above 1 may be repeated: the engine leaves the server its memory of
+                 * the request. */
                 first = pump_op(twin.pump[i], SNIB__QUERY, "nothing", pump_id(twin.pump[i]), 0);
                 (void)pump_do(twin.pump[i], &first);
         }

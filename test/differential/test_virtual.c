@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The model against the engine, its scripts and fakeredis, in virtual time: leases end, tokens and versions are
- * compared exactly, nothing is waited for. And the proof that this comparison sees bugs: scripts with one bug each must
- * be found. The time moves by multiples of 10 ms and leases end in 5, so no question is asked at the very end of a
- * lease, where Redis is one millisecond more generous than the model. SNIB_DIFF_OPS, SNIB_DIFF_SEED.
+ * The model against the engine, its scripts and fakeredis, in virtual time: leases end, tokens and
+ * versions are compared exactly, nothing is waited for. And the proof that this comparison sees
+ * bugs: scripts with one bug each must be found. The time moves by multiples of 10 ms and leases
+ * end in 5, so no question is asked at the very end of a lease, where Redis is one millisecond more
+ * generous than the model. SNIB_DIFF_OPS, SNIB_DIFF_SEED.
  */
 
 #include "engine/redis/redis.h"

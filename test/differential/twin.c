@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The requests, the model's answers, and what must be equal: see twin.h. It is not a second statement of what is right;
- * that is the model. Invariant: between two steps the model's record and the engine's keys mean the same. One thread.
+ * The requests, the model's answers, and what must be equal: see twin.h. It is not a second
+ * statement of what is right; that is the model. Invariant: between two steps the model's record
+ * and the engine's keys mean the same. One thread.
  */
 
 #include "twin.h"
@@ -166,7 +167,8 @@ static struct snib__op a_request(struct twin *t, struct twin_object *o, int i, c
         return op;
 }
 
-/* A version to expect, a state to have seen: the present one, the one before, none. For each of the two by its name. */
+/* A version to expect, a state to have seen: the present one, the one before, none. For each of the
+ * two by its name. */
 static void compare_with(struct twin *t, const struct twin_object *o, struct snib__op *model, struct snib__op *engine)
 {
         uint64_t which = below(t, 4);
@@ -245,7 +247,8 @@ static void check_count(struct twin *t, const struct twin_object *o, const struc
                       m->data_length == e->data_length && !memcmp(m->data, e->data, m->data_length));
 }
 
-/* A new hold has a new token that is higher than all before; a confirmation has the one that is known. */
+/* A new hold has a new token that is higher than all before; a confirmation has the one that is
+ * known. */
 static void check_token(struct twin *t, struct twin_object *o, struct twin_actor *a, const struct snib__op *op,
                         const struct snib__reply *m, const struct snib__reply *e, bool was_holder)
 {
@@ -398,7 +401,8 @@ static void take_turns(struct twin *t, struct twin_object *o, struct snib__clock
         o->turn.text[0] = 0;
 }
 
-/* Keeps a request that was done or refused, to be repeated later; not every one, so that others come in between. */
+/* Keeps a request that was done or refused, to be repeated later; not every one, so that others
+ * come in between. */
 static void keep(struct twin *t, struct twin_object *o, const struct snib__op *op, const struct snib__reply *m,
                  int64_t now_ms)
 {

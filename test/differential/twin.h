@@ -3,23 +3,27 @@
 #define SNIB_TEST_DIFFERENTIAL_TWIN_H
 
 /*
- * The model beside an engine: random requests of every kind to both, and the first answer in which they differ. Who
- * asks (test_model.c: a real server in real time; test_virtual.c: fakeredis in virtual time) gives the clock and the
- * engine.
+ * The model beside an engine: random requests of every kind to both, and the first answer in which
+ * they differ. Who asks (test_model.c: a real server in real time; test_virtual.c: fakeredis in
+ * virtual time) gives the clock and the engine.
  *
  * What is different by design, and therefore not asked or not compared:
- *   - Redis keeps no queue but that of a fair lock; nobody else enqueues here. Where the model makes the next one
- * holder, Redis waits until it asks: here it asks at once.
- *     A waiter that was silent for too long leaves Redis' queue when the next one asks: until then its release finds
+ *   - Redis keeps no queue but that of a fair lock; nobody else enqueues here. Where the model
+ *     makes the next one holder, Redis waits until it asks: here it asks at once.
+ *     A waiter that was silent for too long leaves Redis' queue when the next one asks: until then
+ *     its release finds
  * it.
- *   - A read-write lock has one lease on Redis for the writer and its reads, and shows another of several readers:
- * there leases do not end here, and only a holder that is alone is compared.
- *   - The token of a lock without fencing, and of permits, is an instant: the same only in virtual time.
- *   - The server does not know a semaphore from a latch or from permits of which none is out: each has its own name.
- *   - What was refused for a condition that was not met is not remembered by Redis: a repetition is judged anew. Only
- *     repetitions of what was done are compared.
- *   - The model forgets who took a semaphore's permits when the semaphore is deleted; Redis remembers the request until
- *     its time is over. Whoever took something of what is gone starts anew here.
+ *   - A read-write lock has one lease on Redis for the writer and its reads, and shows another of
+ *     several readers: there leases do not end here, and only a holder that is alone is compared.
+ *   - The token of a lock without fencing, and of permits, is an instant: the same only in virtual
+ *     time.
+ *   - The server does not know a semaphore from a latch or from permits of which none is out: each
+ *     has its own name.
+ *   - What was refused for a condition that was not met is not remembered by Redis: a repetition is
+ *     judged anew. Only repetitions of what was done are compared.
+ *   - The model forgets who took a semaphore's permits when the semaphore is deleted; Redis
+ *     remembers the request until its time is over. Whoever took something of what is gone starts
+ *     anew here.
  */
 
 #include "base/prng.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What fault.h promises: asserting wrappers of the public calls, and INFO. Not a second client. Called on the main
- * thread of a test unless noted; loss callbacks come from the library's threads.
+ * What fault.h promises: asserting wrappers of the public calls, and INFO. Not a second client.
+ * Called on the main thread of a test unless noted; loss callbacks come from the library's threads.
  */
 
 #include "fault.h"
@@ -19,7 +19,7 @@ int64_t fault_lease_ms(void)
 snib_client *fault_open(const char *url, int64_t timeout_ms)
 {
         struct snib_error err = SNIB_ERROR_INIT;
-        struct snib_options o = {SNIB_OPTIONS_INIT, .timeout_ms = timeout_ms, .label = "fault"};
+        struct snib_options o = {.size = sizeof(struct snib_options), .timeout_ms = timeout_ms, .label = "fault"};
         snib_client *client = NULL;
         int r = snib_open(&client, url, &o, &err);
 
@@ -41,7 +41,8 @@ snib_lock *fault_lock_with(snib_client *client, const char *name, const struct s
 
 snib_lock *fault_lock(snib_client *client, const char *name, const char *owner, int64_t lease_ms)
 {
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .owner = owner,
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options),
+                                      .owner = owner,
                                       .lease_ms = lease_ms ? lease_ms : fault_lease_ms()};
 
         return fault_lock_with(client, name, &o);

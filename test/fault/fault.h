@@ -3,9 +3,9 @@
 #define SNIB_TEST_FAULT_H
 
 /*
- * What the fault tests share: opening clients and locks that must open, taking grants that must be given, and looking
- * at the server behind the library's back. Everything asserts; a test reads as what happens and what must be true after
- * it.
+ * What the fault tests share: opening clients and locks that must open, taking grants that must be
+ * given, and looking at the server behind the library's back. Everything asserts; a test reads as
+ * what happens and what must be true after it.
  */
 
 #include "redis_server.h"
@@ -21,13 +21,15 @@
 
 #include <cmocka.h> /* wants the others before it */
 
-/* A lease for tests in which things happen within one: short, but long beside the scheduling of this build. */
+/* A lease for tests in which things happen within one: short, but long beside the scheduling of
+ * this build. */
 int64_t fault_lease_ms(void);
 
 /* A client whose answers may take `timeout_ms` (0: the default). */
 snib_client *fault_open(const char *url, int64_t timeout_ms);
 
-/* A lock of its own owner, so that two locks of one thread are two owners. `lease_ms` 0: fault_lease_ms(). */
+/* A lock of its own owner, so that two locks of one thread are two owners. `lease_ms` 0:
+ * fault_lease_ms(). */
 snib_lock *fault_lock(snib_client *client, const char *name, const char *owner, int64_t lease_ms);
 snib_lock *fault_lock_with(snib_client *client, const char *name, const struct snib_lock_options *options);
 
@@ -40,7 +42,8 @@ struct fault_pair {
 struct fault_pair fault_pair(const char *name, int64_t lease_ms);
 void fault_pair_done(struct fault_pair *p);
 
-/* Acquires within wait_ms (times wait_slow()); what is asserted is that it succeeds, and that the grant is valid. */
+/* Acquires within wait_ms (times wait_slow()); what is asserted is that it succeeds, and that the
+ * grant is valid. */
 snib_grant *fault_acquire(snib_lock *lock, int64_t wait_ms);
 
 /* acquire, and release at once: the lock is free for others within wait_ms. Answers the token. */
@@ -63,7 +66,8 @@ struct fault_loss {
         _Atomic int valid; /* what snib_grant_valid() said in the callback */
 };
 void fault_watch(snib_grant *grant, struct fault_loss *loss);
-/* Waits for it and asserts: exactly one call, not valid any more, the descriptor readable. Answers the reason. */
+/* Waits for it and asserts: exactly one call, not valid any more, the descriptor readable. Answers
+ * the reason. */
 int fault_lost(snib_grant *grant, struct fault_loss *loss, int64_t ms);
 
 /* An acquire on a thread of its own. */
@@ -83,7 +87,8 @@ int fault_join(struct fault_waiter *w); /* its result */
 struct redis_server *fault_server(const char *const *args);
 struct redis_server *fault_server_tcp(const char *const *args);
 
-/* Runs the tests. Without a server to start, the last `of_server` of them are left out, and the output says why. */
+/* Runs the tests. Without a server to start, the last `of_server` of them are left out, and the
+ * output says why. */
 int fault_run(const char *name, struct CMUnitTest *tests, int count, int of_server);
 #define fault_run_all(name, tests) \
         fault_run((name), (tests), sizeof(tests) / sizeof((tests)[0]), sizeof(tests) / sizeof((tests)[0]))
@@ -96,7 +101,8 @@ long long fault_info(struct redis_server *s, const char *field);
 /* A command that must not fail. */
 #define fault_do(s, ...) fault_done(redis_server_do((s), __VA_ARGS__), #__VA_ARGS__)
 void fault_done(redisReply *reply, const char *what);
-/* Connections of a kind ("normal", "pubsub") are killed, that of the test itself not: how many there were. */
+/* Connections of a kind ("normal", "pubsub") are killed, that of the test itself not: how many
+ * there were. */
 long long fault_kill(struct redis_server *s, const char *type);
 
 /* Subscribers of the lock's channel. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every allocation of the library fails once, through the public calls, on the three engines. Whichever it is: each
- * call answers truthfully, nothing crashes, nothing leaks (under the address sanitizer), and at the latest after one
- * lease nothing is left at the store.
+ * Every allocation of the library fails once, through the public calls, on the three engines.
+ * Whichever it is: each call answers truthfully, nothing crashes, nothing leaks (under the address
+ * sanitizer), and at the latest after one lease nothing is left at the store.
  */
 
 #include "base/alloc.h"
@@ -72,9 +72,11 @@ static void hold_and_use(snib_client *c, snib_lock *lock, snib_lock *other)
 /* The library's main calls once. */
 static void scenario(const char *url)
 {
-        struct snib_options o = {SNIB_OPTIONS_INIT, .timeout_ms = 1000};
-        struct snib_lock_options a = {SNIB_LOCK_OPTIONS_INIT, .owner = "a", .lease_ms = fault_lease_ms()};
-        struct snib_lock_options b = {SNIB_LOCK_OPTIONS_INIT, .owner = "b", .lease_ms = fault_lease_ms()};
+        struct snib_options o = {.size = sizeof(struct snib_options), .timeout_ms = 1000};
+        struct snib_lock_options a = {
+            .size = sizeof(struct snib_lock_options), .owner = "a", .lease_ms = fault_lease_ms()};
+        struct snib_lock_options b = {
+            .size = sizeof(struct snib_lock_options), .owner = "b", .lease_ms = fault_lease_ms()};
         struct snib_error err = SNIB_ERROR_INIT;
         snib_client *c = NULL;
         snib_lock *lock = NULL, *other = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Clocks that jump: the server's, and the client's. Both run with skew_shim.so preloaded; the client is this program
- * again, run with
+ * Clocks that jump: the server's, and the client's. Both run with skew_shim.so preloaded; the
+ * client is this program again, run with
  * "--hold URL LEASE_MS".
  */
 
@@ -26,8 +26,10 @@ struct scene {
 
 static void scene_begin(struct scene *s, int kind, int64_t lease_ms, int64_t ahead_ms)
 {
-        struct snib_lock_options a = {SNIB_LOCK_OPTIONS_INIT, .kind = kind, .owner = "a", .lease_ms = lease_ms};
-        struct snib_lock_options b = {SNIB_LOCK_OPTIONS_INIT, .kind = kind, .owner = "b", .lease_ms = lease_ms};
+        struct snib_lock_options a = {
+            .size = sizeof(struct snib_lock_options), .kind = kind, .owner = "a", .lease_ms = lease_ms};
+        struct snib_lock_options b = {
+            .size = sizeof(struct snib_lock_options), .kind = kind, .owner = "b", .lease_ms = lease_ms};
 
         s->skew = skew_new(getenv("SNIB_SKEW_SHIM"));
         skew_wall_ms(s->skew, ahead_ms);
@@ -176,7 +178,7 @@ static void F3_the_clients_wall_clock_jumps(void **state)
         struct proc p;
         int valid = -1;
 
-        fault_do(s, "HSET busy somebody 1");
+        fault_do(s, "HSET busy b2a3c0de-1111-4222-8333-444455556666:1 1");
         start_client(&p, skew, redis_server_url(s), lease);
         for (int i = 0; i < 4; i++) { /* forward and back by days, past several renewals */
                 skew_wall_ms(skew, i % 2 ? -3 * DAY_MS : 3 * DAY_MS);
@@ -208,7 +210,7 @@ static void F5_a_suspend_ends_the_hold(void **state)
         struct proc p;
         int valid = -1;
 
-        fault_do(s, "HSET busy somebody 1");
+        fault_do(s, "HSET busy b2a3c0de-1111-4222-8333-444455556666:1 1");
         start_client(&p, skew, redis_server_url(s), 20000);
         skew_boot_ms(skew, 25000); /* as after a resume: the clock that counts suspend has gone on */
         proc_say(&p, '1');

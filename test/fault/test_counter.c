@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Worker processes count under a lock while they are killed at random. What they share is memory of the test, guarded
- * by nothing but the lock and its tokens: no two are inside at once, tokens only rise, no increment is lost.
+ * Worker processes count under a lock while they are killed at random. What they share is memory of
+ * the test, guarded by nothing but the lock and its tokens: no two are inside at once, tokens only
+ * rise, no increment is lost.
  */
 
 #include "base/prng.h"
@@ -22,7 +23,8 @@
 #define LIVES_MAX 4096 /* of all workers together */
 #define RUN_MS 6000
 
-/* Shared by all processes. Plain fields are touched under the lock only, as a program's own data would be. */
+/* Shared by all processes. Plain fields are touched under the lock only, as a program's own data
+ * would be. */
 struct shared {
         int64_t value;           /* the counter */
         int64_t token;           /* of the last hold that counted */
@@ -39,8 +41,8 @@ struct work {
         struct shared *shared;
 };
 
-/* One increment, in steps that a kill can come between. A hold that ended meanwhile (this machine was too slow) writes
- * nothing. */
+/* One increment, in steps that a kill can come between. A hold that ended meanwhile (this machine
+ * was too slow) writes nothing. */
 static void count_one(struct shared *s, int life, snib_grant *grant)
 {
         int64_t token = snib_grant_token(grant);
@@ -96,8 +98,8 @@ static void begin_life(struct proc *p, struct work *w, int life)
 
 static void end_life(struct proc *p, struct work *w)
 {
-        /* Before the kill: what it leaves inside is no overlap. A kill is final, it does nothing after this but what it
-         * was doing. */
+        /* Before the kill: what it leaves inside is no overlap. A kill is final, it does nothing
+         * after this but what it was doing. */
         kill(p->pid, SIGSTOP);
         atomic_store(&w->shared->killed[w->life], 1);
         (void)proc_kill(p, SIGKILL);
@@ -135,7 +137,8 @@ static void count_under_kills(const char *url, int64_t lease_ms)
                       lives - 1, s->crashed_inside, s->refused);
         assert_int_equal(s->overlaps, 0);
         assert_int_equal(s->token_steps_back, 0);
-        /* A kill between the counter and its own note leaves the one ahead of the other; nothing leaves it behind. */
+        /* A kill between the counter and its own note leaves the one ahead of the other; nothing
+         * leaves it behind. */
         assert_true(s->value >= sum && s->value <= sum + lives);
         assert_true(s->value > lives); /* they did get on */
         munmap(s, sizeof(*s));

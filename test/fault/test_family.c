@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Faults around semaphores, permits, latches, registers and fair locks on a real server: connections cut at every byte
- * of a request that counts, clocks of clients that differ, and a queue of which half is dead.
+ * Faults around semaphores, permits, latches, registers and fair locks on a real server:
+ * connections cut at every byte of a request that counts, clocks of clients that differ, and a
+ * queue of which half is dead.
  *
- * Child processes: a fork for the queue; this program again, run with "--permit URL" under a shifted clock.
+ * Child processes: a fork for the queue; this program again, run with "--permit URL" under a
+ * shifted clock.
  */
 
 #include "fault.h"
@@ -52,9 +54,10 @@ static void scene_end(struct scene *s)
         redis_server_free(s->server);
 }
 
-/* Calls `once` with the connection cut after 0, 1, 2 ... bytes of what goes in one direction, until a cut comes too
- * late to be met. How many cuts that were. Each time with a new client, that has been through it once without a cut:
- * the scripts are known, and its dialling has not learned to be slow. */
+/* Calls `once` with the connection cut after 0, 1, 2 ... bytes of what goes in one direction, until
+ * a cut comes too late to be met. How many cuts that were. Each time with a new client, that has
+ * been through it once without a cut: the scripts are known, and its dialling has not learned to be
+ * slow. */
 static int at_every_byte(struct scene *s, enum proxy_way way, void (*once)(struct scene *s))
 {
         for (uint64_t at = 0;; at++) {
@@ -71,7 +74,8 @@ static int at_every_byte(struct scene *s, enum proxy_way way, void (*once)(struc
         }
 }
 
-/* The result of a request that counts: done, or for certain not, or unknown. `moved` is what it changed at the server.
+/* The result of a request that counts: done, or for certain not, or unknown. `moved` is what it
+ * changed at the server.
  */
 static void must_have_counted_once(int r, int64_t moved, int64_t want, const char *what)
 {
@@ -184,7 +188,7 @@ static void F102_a_write_cut_anywhere_happens_once_and_is_told(void **state)
 
 static snib_permits *permits_of(snib_client *client, int64_t lease_ms)
 {
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = lease_ms, .fixed_lease = 1};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .lease_ms = lease_ms, .fixed_lease = 1};
         snib_permits *permits = NULL;
 
         assert_result(snib_permits_new(client, "gpu", &o, &permits, NULL), 0);
@@ -225,7 +229,7 @@ static void F99_expired_permits_are_counted_before_all_or_none(void **state)
 /* Under a shifted clock: takes the permit when told to and says how that went. */
 static int permit_main(const char *url)
 {
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = 60000};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .lease_ms = 60000};
         snib_client *client;
         snib_permits *permits;
         snib_grant *grant = NULL;
@@ -300,7 +304,7 @@ static void *wait_in_line(void *arg)
 {
         struct queuer *q = arg;
         snib_grant *grant = NULL;
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .kind = SNIB_LOCK_FAIR};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .kind = SNIB_LOCK_FAIR};
         snib_lock *lock = NULL;
 
         if (snib_lock_new(q->client, "line", &o, &lock, NULL) < 0)
@@ -365,8 +369,9 @@ static void F88_F89_sixty_four_in_line_of_whom_half_are_killed(void **state)
         assert_true(line != MAP_FAILED);
         start_queuers(p, server);
         snib_client *client = fault_open(redis_server_url(server), 0);
-        snib_lock *lock = fault_lock_with(client, "line",
-                                          &(struct snib_lock_options){SNIB_LOCK_OPTIONS_INIT, .kind = SNIB_LOCK_FAIR});
+        snib_lock *lock = fault_lock_with(
+            client, "line",
+            &(struct snib_lock_options){.size = sizeof(struct snib_lock_options), .kind = SNIB_LOCK_FAIR});
         snib_grant *grant = fault_acquire(lock, 0);
         for (int i = 0; i < PROCESSES * THREADS; i++) {
                 proc_say(&p[i % PROCESSES], 'q');

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A server that is hostile, or none: through the public calls, with a scripted peer. Whatever it says, a call ends in
- * time with a negative answer, nothing is believed to be held, the memory stays small, and the client can be closed.
+ * A server that is hostile, or none: through the public calls, with a scripted peer. Whatever it
+ * says, a call ends in time with a negative answer, nothing is believed to be held, the memory
+ * stays small, and the client can be closed.
  */
 
 #include "fault.h"
@@ -70,7 +71,7 @@ static void to_scripts(const char *name, struct script *script)
 /* This to the first command. */
 static void to_handshake(const char *name, struct script *script)
 {
-        struct snib_options o = {SNIB_OPTIONS_INIT, .timeout_ms = 100 * wait_slow()};
+        struct snib_options o = {.size = sizeof(struct snib_options), .timeout_ms = 100 * wait_slow()};
         struct script first = *script;
         struct peer *p;
         snib_client *c = NULL;

@@ -3,9 +3,9 @@
 /*
  * A real server behind a proxy that cuts, splits, garbles, delays, swallows and refuses.
  *
- * The cuts go through every byte: for each number n, a connection is cut after n bytes of requests, or of replies, of
- * one cycle of acquire, renew, release. After each cut whatever was answered must be true, and a second client must get
- * in.
+ * The cuts go through every byte: for each number n, a connection is cut after n bytes of requests,
+ * or of replies, of one cycle of acquire, renew, release. After each cut whatever was answered must
+ * be true, and a second client must get in.
  */
 
 #include "fault.h"
@@ -135,7 +135,8 @@ static void cycle_waiting(struct scene *s)
         assert_false(fault_key(s->server, "stock"));
 }
 
-/* A client of its own for each cut: its first reconnection comes soon. It has used every script before. */
+/* A client of its own for each cut: its first reconnection comes soon. It has used every script
+ * before. */
 static void fresh_client(struct scene *s)
 {
         snib_lock_free(s->lock);
@@ -481,8 +482,8 @@ static void F26_no_herd_after_a_restart(void **state)
         int last = proxy_attempts(proxy, at, 4096);
         proxy_refuse(proxy, false);
 
-        /* Two connections a client: with doubling pauses up to a second at most some 12 each in two seconds, and many
-         * at first. */
+        /* Two connections a client: with doubling pauses up to a second at most some 12 each in two
+         * seconds, and many at first. */
         assert_true(last - first >= HERD);
         assert_true(last - first <= HERD * 2 * 14);
         int late[100] = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Messages between waiters and a real Redis: many waiters, forged messages, floods. How often the server is asked is
- * counted by the server.
+ * Messages between waiters and a real Redis: many waiters, forged messages, floods. How often the
+ * server is asked is counted by the server.
  */
 
 #include "fault.h"
@@ -65,8 +65,8 @@ static void F32_200_waiters_one_release_one_wake_up(void **state)
                     (int)scripts(s) - 1; /* without the release, which passes from one to the next without one */
                 grant = atomic_load(&latest);
         }
-        /* Each waiter also looks about once a second by itself, many of them together, which may fall into a round or
-         * two. */
+        /* Each waiter also looks about once a second by itself, many of them together, which may
+         * fall into a round or two. */
         qsort(asked, ROUNDS, sizeof(asked[0]), by_size);
         if (asked[ROUNDS / 2] > 2)
                 fail_msg("one release made the waiters ask %d times", asked[ROUNDS / 2]);

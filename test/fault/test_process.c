@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The client's own process on a real Redis: killed, stopped, forked, short of descriptors, showered with signals, in
- * odd surroundings. Children are forked before this process has a client, so that a fork carries no threads over,
- * except where the fork is the test.
+ * The client's own process on a real Redis: killed, stopped, forked, short of descriptors, showered
+ * with signals, in odd surroundings. Children are forked before this process has a client, so that
+ * a fork carries no threads over, except where the fork is the test.
  */
 
 #include "fault.h"
@@ -80,8 +80,8 @@ static bool queue_has(struct redis_server *s, long long count)
         return redis_server_int(s, "LLEN snib_queue:{stock}") == count;
 }
 
-/* The first in the queue is killed: the release passes it over, at once. The one that was granted it is killed: the
- * second waits for its lease, and no longer. */
+/* The first in the queue is killed: the release passes it over, at once. The one that was granted
+ * it is killed: the second waits for its lease, and no longer. */
 static void F108_kill9_of_whoever_is_handed_the_lock(void **state)
 {
         struct redis_server *s = fault_server(NULL);
@@ -219,7 +219,7 @@ static void F33_a_waiter_too_slow_for_its_messages_still_gets_in(void **state)
         struct child child = {redis_server_url(s), 30000, 0};
         struct proc p;
 
-        fault_do(s, "HSET stock somebody 1");
+        fault_do(s, "HSET stock b2a3c0de-1111-4222-8333-444455556666:1 1");
         proc_start(&p, hold, &child); /* waits */
         assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
         proc_stop(&p);
@@ -238,7 +238,8 @@ static void F33_a_waiter_too_slow_for_its_messages_still_gets_in(void **state)
         redis_server_free(s);
 }
 
-/* In the forked child: nothing works, nothing is disturbed. Answers the number of the first thing that was otherwise.
+/* In the forked child: nothing works, nothing is disturbed. Answers the number of the first thing
+ * that was otherwise.
  */
 static int child_of_fork(snib_client *c, snib_lock *lock, snib_grant *grant)
 {
@@ -310,7 +311,8 @@ static void F107_F147_fork_while_holding(void **state)
         assert_true(pid > 0);
         assert_true(eventually(waitpid(pid, &status, WNOHANG) == pid, 10000));
         assert_int_equal(status, 0);
-        /* The child has closed and exited: the parent's connection, hold and watchdog do not know it. */
+        /* The child has closed and exited: the parent's connection, hold and watchdog do not know
+         * it. */
         assert_false(eventually(atomic_load(&loss.calls) > 0, lease * 2));
         assert_true(snib_grant_valid(grant));
         assert_true(fault_key(s, "stock"));
@@ -332,7 +334,8 @@ static void F81_a_thread_that_ends_gives_its_hold_back(void **state)
 {
         struct redis_server *s = fault_server(NULL);
         snib_client *c = fault_open(redis_server_url(s), 0);
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = 30000}; /* the thread is the owner */
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options),
+                                      .lease_ms = 30000}; /* the thread is the owner */
         snib_lock *lock = fault_lock_with(c, "stock", &o);
         pthread_t thread;
         void *grant = NULL;
@@ -496,7 +499,8 @@ static void *small_stack_cycle(void *arg)
         return arg;
 }
 
-/* A thread with a small stack, an odd rounding mode and another locale is a caller like any other. */
+/* A thread with a small stack, an odd rounding mode and another locale is a caller like any
+ * other. */
 static void F116_small_stack_rounding_and_locale(void **state)
 {
         static const char *const locales[] = {"de_DE.UTF-8", "tr_TR.UTF-8", "fr_FR.UTF-8", "C.UTF-8"};
@@ -524,7 +528,8 @@ static void F116_small_stack_rounding_and_locale(void **state)
         redis_server_free(s);
 }
 
-/* What other users of the machine can see of the password: not the arguments, not an error, not a trace. */
+/* What other users of the machine can see of the password: not the arguments, not an error, not a
+ * trace. */
 static void trace_line(void *arg, const char *line)
 {
         *(_Atomic int *)arg += strstr(line, "S3cret") != NULL;
@@ -536,7 +541,8 @@ static void F143_the_password_is_in_no_text(void **state)
         struct redis_server *s = fault_server(args);
         struct snib_error err = SNIB_ERROR_INIT;
         _Atomic int seen = 0;
-        struct snib_options o = {SNIB_OPTIONS_INIT, .timeout_ms = 300, .trace = trace_line, .trace_arg = &seen};
+        struct snib_options o = {
+            .size = sizeof(struct snib_options), .timeout_ms = 300, .trace = trace_line, .trace_arg = &seen};
         static const char *const bad[] = {"redis+unix://:S3cret-8@%s",  "redis+unix://:S3cret-9@%s?nonsense=1",
                                           "redis+unix://u:S3cret-9@%s", "redis://:S3cret-9@127.0.0.1:1/%s",
                                           "rediss://:S3cret-9@x%s",     "redis+unix://:S3cret-9%%zz@%s"};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A real server that dies, restarts, forgets its scripts, pauses, or kills connections. Refusals are in test_refusal.c.
+ * A real server that dies, restarts, forgets its scripts, pauses, or kills connections. Refusals
+ * are in test_refusal.c.
  */
 
 #include "fault.h"
@@ -16,8 +17,10 @@ static void restart_is_a_loss(int kind)
 {
         struct redis_server *s = fault_server(NULL);
         snib_client *c = fault_open(redis_server_url(s), 0);
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .kind = kind, .owner = "a", .lease_ms = 20000};
-        struct snib_lock_options p = {SNIB_LOCK_OPTIONS_INIT, .kind = kind, .owner = "b", .lease_ms = 20000};
+        struct snib_lock_options o = {
+            .size = sizeof(struct snib_lock_options), .kind = kind, .owner = "a", .lease_ms = 20000};
+        struct snib_lock_options p = {
+            .size = sizeof(struct snib_lock_options), .kind = kind, .owner = "b", .lease_ms = 20000};
         snib_lock *lock = fault_lock_with(c, "stock", &o);
         snib_lock *other = fault_lock_with(c, "stock", &p);
         snib_grant *grant = fault_acquire(lock, 0);
@@ -26,7 +29,8 @@ static void restart_is_a_loss(int kind)
 
         fault_watch(grant, &loss);
         redis_server_restart(s);
-        /* The lease would have lasted 20 s: it is the empty server that tells, at once after reconnection. */
+        /* The lease would have lasted 20 s: it is the empty server that tells, at once after
+         * reconnection. */
         assert_int_equal(fault_lost(grant, &loss, 5000), SNIB_LOSS_GONE);
         assert_true(fault_passes(other, 3000) > token);
         assert_result(snib_grant_release(grant, NULL), SNIB_ELOST);
@@ -190,7 +194,8 @@ static void F53_pause_longer_than_the_lease_is_told_in_time(void **state)
         fault_watch(grant, &loss);
         fault_do(s, "CLIENT PAUSE %lld ALL", (long long)lease * 2);
         (void)fault_lost(grant, &loss, lease * 2);
-        /* No later than the server may give it away: its lease began after `start`, or with a renewal before the pause.
+        /* No later than the server may give it away: its lease began after `start`, or with a
+         * renewal before the pause.
          */
         assert_true(atomic_load(&loss.at_ms) < acquired + lease + 20 * wait_slow());
         assert_true(atomic_load(&loss.at_ms) >= start + lease / 2);
@@ -208,7 +213,8 @@ static void F8_a_hold_born_dead_is_not_returned(void **state)
         int64_t lease = fault_lease_ms() / 2;
         snib_client *c = fault_open(redis_server_url(s), 0);
         snib_lock *lock = fault_lock(c, "stock", "a", lease);
-        struct snib_lock_options fixed = {SNIB_LOCK_OPTIONS_INIT, .owner = "b", .lease_ms = lease, .fixed_lease = 1};
+        struct snib_lock_options fixed = {
+            .size = sizeof(struct snib_lock_options), .owner = "b", .lease_ms = lease, .fixed_lease = 1};
         snib_lock *brief = fault_lock_with(c, "brief", &fixed);
         snib_grant *grant = NULL;
 
@@ -234,7 +240,7 @@ static void F8_a_hold_born_dead_is_not_returned(void **state)
 static void F27_a_frozen_server_has_a_time_limit(void **state)
 {
         struct redis_server *s = fault_server_tcp(NULL);
-        struct snib_options o = {SNIB_OPTIONS_INIT, .timeout_ms = 300};
+        struct snib_options o = {.size = sizeof(struct snib_options), .timeout_ms = 300};
         struct snib_error err = SNIB_ERROR_INIT;
         snib_client *c = fault_open(redis_server_url(s), 300);
         snib_lock *lock = fault_lock(c, "stock", "a", 20000);
@@ -262,7 +268,8 @@ static void F27_a_frozen_server_has_a_time_limit(void **state)
         assert_true(wait_now_ms() - start < 2500 * wait_slow());
         redis_server_resume(s);
         assert_true(fault_passes(lock, 5000) > 0);
-        /* What the frozen server found in its buffers has been taken back, long before its lease of 20 s. */
+        /* What the frozen server found in its buffers has been taken back, long before its lease of
+         * 20 s. */
         assert_true(eventually(!fault_key(s, "stock"), 5000));
         snib_lock_free(lock);
         snib_close(c);
@@ -324,7 +331,7 @@ static void F29_a_release_while_nobody_listened_is_found(void **state)
                 snib_lock *lock = fault_lock(a, "stock", "a", 20000);
                 struct fault_waiter w;
 
-                fault_do(s, "HSET stock somebody 1");
+                fault_do(s, "HSET stock b2a3c0de-1111-4222-8333-444455556666:1 1");
                 fault_wait(&w, lock, SNIB_FOREVER);
                 assert_true(eventually(fault_subscribers(s, "stock") == 1, 5000));
                 int64_t start = wait_now_ms();
@@ -339,7 +346,8 @@ static void F29_a_release_while_nobody_listened_is_found(void **state)
                 snib_lock_free(lock);
                 snib_close(a);
         }
-        /* Each took the reconnection and one question; by luck with the one-second poll all five cannot be this short.
+        /* Each took the reconnection and one question; by luck with the one-second poll all five
+         * cannot be this short.
          */
         assert_true(longest < 500 * wait_slow());
         redis_server_free(s);
@@ -350,7 +358,7 @@ static void F54_maxclients_is_said_and_waited_out(void **state)
         struct redis_server *s = fault_server(NULL);
         snib_client *c = fault_open(redis_server_url(s), 0);
         snib_lock *lock = fault_lock(c, "stock", "a", 20000);
-        struct snib_options o = {SNIB_OPTIONS_INIT, .timeout_ms = 500};
+        struct snib_options o = {.size = sizeof(struct snib_options), .timeout_ms = 500};
         struct snib_error err = SNIB_ERROR_INIT;
         snib_client *none = NULL;
         snib_grant *grant = fault_acquire(lock, 0);
@@ -387,7 +395,8 @@ static void F24_idle_connections_may_be_cut(void **state)
         redis_server_free(s);
 }
 
-/* Two holds that must outlive a server which is loading its data; a waiter who must not be told an error for it. */
+/* Two holds that must outlive a server which is loading its data; a waiter who must not be told an
+ * error for it. */
 static void F47_loading_is_waited_out(void **state)
 {
         static const char *const slow[] = {"--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024",

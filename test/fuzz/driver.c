@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs a fuzz target over its corpus as an ordinary test, with any compiler: every file of the directory named in
- * argv[1] as it is, cut at every byte, and with each byte changed a little. What libFuzzer would see at first, without
- * its search. Prints TAP, one line a file; a finding is a crash, so the name of the file is printed before it is tried.
+ * Runs a fuzz target over its corpus as an ordinary test, with any compiler: every file of the
+ * directory named in argv[1] as it is, cut at every byte, and with each byte changed a little. What
+ * libFuzzer would see at first, without its search. Prints TAP, one line a file; a finding is a
+ * crash, so the name of the file is printed before it is tried.
  */
 
 #include <dirent.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Fuzz target: any bytes as what a Redis server says, to the whole engine over connections in memory. The first byte of
- * the input chooses what is in flight and how the bytes are cut, the second the kind of object: 0 locks and fenced
- * locks, else kind number + 1, asked with every verb there is; one more: nothing but renewals of locks, which go
- * together. The rest goes to the commands connection up to a 0xff
- * byte, then to the subscriptions. Beyond not crashing: every request is answered exactly once, with a status that
- * belongs to its verb, and a note's name is one that was asked for.
+ * Fuzz target: any bytes as what a Redis server says, to the whole engine over connections in
+ * memory. The first byte of the input chooses what is in flight and how the bytes are cut, the
+ * second the kind of object: 0 locks and fenced locks, else kind number + 1, asked with every verb
+ * there is; one more: nothing but renewals of locks, which go together. The rest goes to the
+ * commands connection up to a 0xff
+ * byte, then to the subscriptions. Beyond not crashing: every request is answered exactly once,
+ * with a status that belongs to its verb, and a note's name is one that was asked for.
  */
 
 #include "../lib/memory_transport.h"
@@ -125,7 +126,7 @@ static void start(struct world *w)
                 w->engine->ops->watch(w->engine, &(struct snib__topic){.name = {"name", 4}, .kind = w->kind, .id = id},
                                       w->now);
         turn(w);
-        memory_push(&w->net.conn[0], "+PONG\r\n", 7);
+        memory_push(&w->net.conn[0], "*0\r\n+PONG\r\n", 11);
         memory_push(&w->net.conn[1], "+PONG\r\n", 7);
         turn(w);
 }

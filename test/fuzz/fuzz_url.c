@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Fuzz target: any bytes as a URL, as a duration, as text to be shown. Beyond not crashing: what is accepted fits its
- * promises, what is refused leaves nothing behind, and no way of writing a password shows it in an error or in the
- * masked URL.
+ * Fuzz target: any bytes as a URL, as a duration, as text to be shown. Beyond not crashing: what is
+ * accepted fits its promises, what is refused leaves nothing behind, and no way of writing a
+ * password shows it in an error or in the masked URL.
  */
 
 #include "base/assert.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/url.h"
 #include <stdio.h>
@@ -80,7 +81,8 @@ static void check_mask(const char *text)
         snib__url_mask(text, masked, 7);
         snib__assert(strlen(masked) < 7);
 
-        /* Whatever stands around it, a password before the host is not shown. (The fuzzer learns the word.) */
+        /* Whatever stands around it, a password before the host is not shown. (The fuzzer learns
+         * the word.) */
         if (strstr(text, "SECRET"))
                 return;
         (void)snprintf(url, sizeof(url), "redis://u:%s%.1000s@h%.1000s", secret, text, text);

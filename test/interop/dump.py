@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one object looks like in Redis, as a file: taken from a store, put into another.
 
-    {"redisson": "4.7.0", "object": "lock", "state": "held", "about": "...", "kind": "lock", "name": "stock",
+    {"redisson": "4.7.0", "object": "lock", "state": "held", "about": "...", "kind": "lock", "name":
+    "stock",
      "keys": {KEY: {"hash": {...}, "ttl_ms": 30000}},  what stands in the store
      "messages": [[CHANNEL, PAYLOAD]],                 what Java publishes when it ends the state
      "after": {KEY: ...}}                              what stands there then
 
-A key's type is hash, list, string or zset. Times are relative to the moment of recording and rounded; a score that is a time is
-{"in_ms": 1000}. A text with bytes that cannot be printed is "hex:" and digits.
-"""
+A key's type is hash, list, string or zset. Times are relative to the moment of recording and
+rounded; a score that is a time is {"in_ms": 1000}. A text with bytes that cannot be printed is
+"hex:" and digits. """
 
 import json
 import time
@@ -87,8 +88,8 @@ def put(store, keys):
 
 
 def end(store, dump):
-    """Ends the state as Java did: the keys as they were after, and its messages. A fair lock's queue stays, without those of the
-    recording; the message goes to whoever is its head now."""
+    """Ends the state as Java did: the keys as they were after, and its messages. A fair lock's
+    queue stays, without those of the recording; the message goes to whoever is its head now."""
     for key in dump["keys"]:
         if "redisson_lock_queue" in key:
             leave_queue(store, dump["name"], dump["keys"][key]["list"])

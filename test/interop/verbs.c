@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the requests of the interop suite do, by the public interface alone: one function a verb, in a table. An actor
- * keeps a handle for every object and lease it named and the grants it was given; nothing here is shared by threads.
+ * What the requests of the interop suite do, by the public interface alone: one function a verb, in
+ * a table. An actor keeps a handle for every object and lease it named and the grants it was given;
+ * nothing here is shared by threads.
  */
 
 #include "worker.h"
@@ -115,7 +116,7 @@ static struct kept *find_grant(struct call *call, const char *kind)
 static struct snib_lock_options lock_options(struct call *call, const char *kind, int64_t lease_ms)
 {
         static const char *const kinds[] = {"lock", "non-reentrant", "fenced", "fair", "non-reentrant-fair", "spin"};
-        struct snib_lock_options o = {.size = SNIB_LOCK_OPTIONS_INIT,
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options),
                                       .owner = call->actor->name,
                                       .lease_ms = lease_ms,
                                       .fixed_lease = lease_ms != 0};
@@ -141,6 +142,20 @@ static int make_multilock(struct call *call, struct kept *k)
         return r < 0 ? r : snib_multilock_new(members, count, NULL, &k->multilock, &call->err);
 }
 
+/* The name at every server. */
+static int make_red(struct call *call, struct kept *k)
+{
+        struct snib_multilock_options red = {.size = sizeof(red), .red = 1};
+        struct snib_lock_options options = lock_options(call, "lock", k->lease_ms);
+        snib_lock *members[SERVERS_MAX];
+        size_t count = 0;
+        int r = 0;
+
+        for (; r == 0 && call->actor->clients[count]; count++)
+                r = snib_lock_new(call->actor->clients[count], call->name, &options, &members[count], &call->err);
+        return r < 0 ? r : snib_multilock_new(members, count, &red, &k->multilock, &call->err);
+}
+
 static int make_side(struct call *call, struct kept *k)
 {
         struct snib_lock_options options = lock_options(call, "", k->lease_ms);
@@ -159,6 +174,8 @@ static int make(struct call *call, struct kept *k)
 
         if (strcmp(k->kind, "multi") == 0)
                 return make_multilock(call, k);
+        if (strcmp(k->kind, "red") == 0)
+                return make_red(call, k);
         if (strcmp(k->kind, "read") == 0 || strcmp(k->kind, "write") == 0)
                 return make_side(call, k);
         if (strcmp(k->kind, "semaphore") == 0)
@@ -172,7 +189,8 @@ static int make(struct call *call, struct kept *k)
         return snib_lock_new(client, call->name, &options, &k->lock, &call->err);
 }
 
-/* The handle for what a request names; NULL and the error said. A lease of -1: whichever there is. */
+/* The handle for what a request names; NULL and the error said. A lease of -1: whichever there
+ * is. */
 static struct kept *handle(struct call *call, const char *kind, int64_t lease_ms)
 {
         for (struct kept *k = call->actor->kept; k; k = k->next)
@@ -282,8 +300,8 @@ static void do_loss(struct call *call)
         say_result(call, k && k->grant ? snib_grant_loss(k->grant) : SNIB_ENOTOWNER);
 }
 
-/* What a lock protects in the contention run: contention.py describes the file and reads what it proves; Counter.java
- * does the same. The answer is NULL, or what was wrong. */
+/* What a lock protects in the contention run: contention.py describes the file and reads what it
+ * proves; Counter.java does the same. The answer is NULL, or what was wrong. */
 static const char *count_one(int record, int log)
 {
         int64_t self = getpid(), before[2], after[2];
@@ -325,20 +343,22 @@ static int64_t now_ms(void)
 }
 
 /* Does it under the lock until the time is up; how often, or what was wrong. */
-static int64_t repeat(struct call *call, snib_lock *lock, const char *(*act)(int record, int log), int record, int log,
-                      const char **ret_wrong)
+static int64_t repeat(struct call *call, const struct kept *h, const char *(*act)(int record, int log), int record,
+                      int log, const char **ret_wrong)
 {
         int64_t times = 0;
 
         for (int64_t end = now_ms() + number(call, 3); now_ms() < end;) {
-                snib_grant *grant;
-                int r = snib_lock_acquire(lock, COUNT_WAIT_MS, &grant, &call->err);
+                snib_multigrant *all = NULL;
+                snib_grant *grant = NULL;
+                int r = h->multilock ? snib_multilock_acquire(h->multilock, COUNT_WAIT_MS, &all, &call->err)
+                                     : snib_lock_acquire(h->lock, COUNT_WAIT_MS, &grant, &call->err);
 
                 if (r < 0)
                         return r;
                 if (r == 1) {
                         *ret_wrong = act(record, log);
-                        r = snib_grant_release(grant, &call->err);
+                        r = all ? snib_multigrant_release(all, &call->err) : snib_grant_release(grant, &call->err);
                         if (*ret_wrong || r < 0)
                                 return r;
                         times++;
@@ -359,7 +379,7 @@ static void repeat_on_files(struct call *call, const char *(*act)(int record, in
         if (record < 0 || log < 0) {
                 say(call, "error open %s", strerror(errno));
         } else if (h) {
-                int64_t r = repeat(call, h->lock, act, record, log, &wrong);
+                int64_t r = repeat(call, h, act, record, log, &wrong);
                 if (wrong)
                         say(call, "error overlap %s", wrong);
                 else

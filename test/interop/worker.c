@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The C side of the interop suite: told on stdin what to do, answering on stdout, a line each; Worker.java is the other
- * side. Each actor is a thread that executes its requests in order. Knows the lines only; what they do is in verbs.c.
+ * The C side of the interop suite: told on stdin what to do, answering on stdout, a line each;
+ * Worker.java is the other side. Each actor is a thread that executes its requests in order. Knows
+ * the lines only; what they do is in verbs.c.
  *
- *     worker URL LEASE-MS
+ *     worker URL LEASE-MS [URL...]
  *
- * At the end of stdin it leaves as it is, without releasing anything: what it held is the driver's business.
+ * At the end of stdin it leaves as it is, without releasing anything: what it held is the driver's
+ * business.
  */
 
 #include "worker.h"
@@ -84,13 +86,13 @@ static void *run_actor(void *arg)
         return NULL;
 }
 
-static struct actor *start_actor(snib_client *client, const char *name)
+static struct actor *start_actor(snib_client *const *clients, const char *name)
 {
         struct actor *actor = must(calloc(1, sizeof(*actor)));
         struct inbox *inbox = must(calloc(1, sizeof(*inbox)));
         pthread_t thread;
 
-        *actor = (struct actor){.client = client, .name = must(strdup(name)), .inbox = inbox};
+        *actor = (struct actor){.client = clients[0], .clients = clients, .name = must(strdup(name)), .inbox = inbox};
         pthread_mutex_init(&inbox->mutex, NULL);
         pthread_cond_init(&inbox->filled, NULL);
         inbox->last = &inbox->first;
@@ -102,12 +104,12 @@ static struct actor *start_actor(snib_client *client, const char *name)
         return actor;
 }
 
-static struct actor *find_actor(struct actor **actors, snib_client *client, const char *name)
+static struct actor *find_actor(struct actor **actors, snib_client *const *clients, const char *name)
 {
         for (struct actor *a = *actors; a; a = a->next)
                 if (strcmp(a->name, name) == 0)
                         return a;
-        struct actor *actor = start_actor(client, name);
+        struct actor *actor = start_actor(clients, name);
 
         actor->next = *actors;
         *actors = actor;
@@ -128,30 +130,38 @@ static void deliver(struct inbox *inbox, const char *line)
         pthread_mutex_unlock(&inbox->mutex);
 }
 
+static snib_client *open_client(const char *url, int64_t lease_ms)
+{
+        struct snib_options options = {.size = sizeof(options), .label = "interop", .lease_ms = lease_ms};
+        struct snib_error err = SNIB_ERROR_INIT;
+        snib_client *client;
+
+        if (snib_open(&client, url, &options, &err) < 0) {
+                fprintf(stderr, "worker: %s\n", err.text);
+                exit(69);
+        }
+        return client;
+}
+
 int main(int argc, char **argv)
 {
-        struct snib_options options = {.size = SNIB_OPTIONS_INIT, .label = "interop"};
-        struct snib_error err = SNIB_ERROR_INIT;
+        snib_client *clients[SERVERS_MAX + 1] = {NULL}; /* the last stays NULL */
         struct actor *actors = NULL;
-        snib_client *client;
         char *line = NULL, name[64];
         size_t size = 0;
 
-        if (argc != 3) {
-                fputs("usage: worker URL LEASE-MS\n", stderr);
+        if (argc < 3 || argc > 2 + SERVERS_MAX) {
+                fputs("usage: worker URL LEASE-MS [URL...]\n", stderr);
                 return 64;
         }
-        options.lease_ms = strtoll(argv[2], NULL, 10);
-        if (snib_open(&client, argv[1], &options, &err) < 0) {
-                fprintf(stderr, "worker: %s\n", err.text);
-                return 69;
-        }
+        for (int i = 0; i + 2 < argc; i++)
+                clients[i] = open_client(argv[i ? i + 2 : 1], strtoll(argv[2], NULL, 10));
         printf("ready %d\n", getpid());
         fflush(stdout);
         while (getline(&line, &size, stdin) > 0) {
                 line[strcspn(line, "\n")] = 0;
                 if (sscanf(line, "%*s %63s %*s", name) == 1)
-                        deliver(find_actor(&actors, client, name)->inbox, line);
+                        deliver(find_actor(&actors, clients, name)->inbox, line);
         }
         _exit(0);
 }

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of the interop suite share: the two kinds of workers, a private Redis, results. Standard library only.
+"""What the programs of the interop suite share: the two kinds of workers, a private Redis, results.
+Standard library only.
 
-A worker is a process with the client library of one side: worker.c with libsnib, Worker.java with Redisson. It is told what to
-do by lines on its stdin and answers each by one line:
+A worker is a process with the client library of one side: worker.c with libsnib, Worker.java with
+Redisson. It is told what to do by lines on its stdin and answers each by one line:
 
     SEQ ACTOR VERB NAME [ARGUMENT...]
     SEQ BEGIN END RESULT
 
-ACTOR is a thread of the worker, made when it is first named: an owner of its own, which executes its requests in order. BEGIN
-and END are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share. RESULT is `error NAME TEXT`, or what the verb
-answers: mostly 1 done, 0 not.
+ACTOR is a thread of the worker, made when it is first named: an owner of its own, which executes
+its requests in order. BEGIN and END are nanoseconds of CLOCK_MONOTONIC, which all processes of a
+machine share. RESULT is `error NAME TEXT`, or what the verb answers: mostly 1 done, 0 not.
 
     acquire NAME KIND WAIT LEASE   ms; wait -1: for ever, 0: one try; lease 0: the worker's, renewed. 1 and the token, if there is one
     release NAME KIND              force NAME KIND             query NAME KIND
@@ -19,8 +20,8 @@ answers: mostly 1 done, 0 not.
     latch-set NAME N               latch-down NAME             latch-await NAME WAIT latch-query NAME latch-delete NAME
     count NAME KIND FILE LOG MS    counts under the lock; `look` only looks. See contention.py
 
-KIND: lock non-reentrant fair non-reentrant-fair fenced spin read write multi (its names joined by commas).
-"""
+KIND: lock non-reentrant fair non-reentrant-fair fenced spin read write multi (its names joined by
+commas) red (the name at all servers of the worker). """
 
 import concurrent.futures
 import itertools
@@ -103,8 +104,8 @@ class Java:
                        check=True, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
         stamp.touch()
 
-    def command(self, url, lease_ms):
-        return ["java", *JVM, "-cp", f"{self.directory}/classes:{self.directory}/lib/*", "snib.interop.Worker", url, str(lease_ms)]
+    def command(self, url, lease_ms, *more):
+        return ["java", *JVM, "-cp", f"{self.directory}/classes:{self.directory}/lib/*", "snib.interop.Worker", url, str(lease_ms), *more]
 
 
 class Answer:
@@ -214,10 +215,11 @@ class Role:
 
     def __init__(self, stage, side, lease_ms):
         self.stage, self.side, self.lease_ms, self.worker = stage, side, lease_ms, None
+        self.more = []  # URLs of other servers
 
     def begin(self):
         """Starts it, on the main thread; does not wait until it is ready."""
-        self.worker = Worker(self.side, self.stage.command(self.side, self.lease_ms), self.stage.directory)
+        self.worker = Worker(self.side, self.stage.command(self.side, self.lease_ms, *self.more), self.stage.directory)
         return self
 
     def wait_ready(self):
@@ -305,7 +307,8 @@ class Store:
         return time.monotonic_ns()
 
     def keys(self, name):
-        """Of one object, without the records of clients and what a worker's memory of a request leaves for a minute."""
+        """Of one object, without the records of clients and what a worker's memory of a request
+        leaves for a minute."""
         return sorted(k.decode() for k in self.do("KEYS", f"*{name}*"))
 
     def subscribers(self, name):
@@ -324,7 +327,8 @@ class Store:
                    if line.split(":")[0] in ("cmdstat_eval", "cmdstat_evalsha", "cmdstat_get"))
 
     def settled(self):
-        """Waits until nobody executes anything: whoever waits has looked for the last time before it sleeps."""
+        """Waits until nobody executes anything: whoever waits has looked for the last time before
+        it sleeps."""
         seen, since = self.scripts(), time.monotonic()
         end = since + LIMIT
         while time.monotonic() - since < SETTLED:
@@ -335,7 +339,8 @@ class Store:
             assert since < end, "they never sleep"
 
     def sleeps(self, name, pending, before):
-        """Waits until the waiter behind `pending` has subscribed, beyond the `before` that had, and sleeps."""
+        """Waits until the waiter behind `pending` has subscribed, beyond the `before` that had, and
+        sleeps."""
         until(lambda: pending.over or self.subscribers(name) > before, f"{pending.about} waits")
         assert not pending.over, f"{pending.about} does not wait: {pending.value}"
         self.settled()
@@ -384,7 +389,7 @@ class Results:
                 failed += not ok
                 self.cells(case[0])[case[1]].append(ok)
                 for line in [*notes, *trace.splitlines()]:
-                    print("# " + line)
+                    print("#" + line if line.startswith("| ") else "# " + line)
                 print(f"{'ok' if ok else 'not ok'} {n + 1} - {case[2]}", flush=True)
         print(f"1..{len(self.cases)}")
         return failed == 0
@@ -414,10 +419,10 @@ class Stage:
         self.roles.append(Role(self, side, lease_ms))
         return self.roles[-1]
 
-    def command(self, side, lease_ms):
+    def command(self, side, lease_ms, *more):
         if side == "Java":
-            return self.java.command(self.store.url, lease_ms)
-        return [os.environ["SNIB_INTEROP_WORKER"], self.store.url, str(lease_ms)]
+            return self.java.command(self.store.url, lease_ms, *more)
+        return [os.environ["SNIB_INTEROP_WORKER"], self.store.url, str(lease_ms), *more]
 
     def begin(self, *roles):
         for role in roles:
@@ -426,7 +431,8 @@ class Stage:
             role.wait_ready()
 
     def mend(self):
-        """Starts again what ended by itself, which failed the case that had it do so, and shall fail no other."""
+        """Starts again what ended by itself, which failed the case that had it do so, and shall
+        fail no other."""
         self.begin(*(r for r in self.roles if r.worker and r.worker.process.poll() is not None))
 
     def __enter__(self):

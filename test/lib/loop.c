@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Waits for the descriptor of a client and calls the client, as a program with an event loop does; see loop.h. Not for
- * a client that another thread drives. The thread that owns the client.
+ * Waits for the descriptor of a client and calls the client, as a program with an event loop does;
+ * see loop.h. Not for a client that another thread drives. The thread that owns the client.
  */
 
 #include "loop.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The buffers behind memory_transport.h: what the engine sends is appended to `out`, what it reads is taken from `in`,
- * as far as the limits on the piece allow. Not a server and not a network: the test plays both, on its one thread.
+ * The buffers behind memory_transport.h: what the engine sends is appended to `out`, what it reads
+ * is taken from `in`, as far as the limits on the piece allow. Not a server and not a network: the
+ * test plays both, on its one thread.
  */
 
 #include "memory_transport.h"

@@ -3,8 +3,8 @@
 #define SNIB_TEST_MEMORY_TRANSPORT_H
 
 /*
- * The Redis engine's two connections as buffers in memory: the test is the server. Time is the test's; no descriptor,
- * no thread.
+ * The Redis engine's two connections as buffers in memory: the test is the server. Time is the
+ * test's; no descriptor, no thread.
  */
 
 #include "engine/redis/transport.h"

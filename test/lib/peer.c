@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One thread, poll, a fixed buffer a connection. The client is ours and well behaved: a command that does not fit or
- * does not parse ends the test program.
+ * One thread, poll, a fixed buffer a connection. The client is ours and well behaved: a command
+ * that does not fit or does not parse ends the test program.
  */
 
 #include "peer.h"
 #include "wait.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,6 +37,7 @@ struct peer_connection {
 struct peer {
         pthread_t thread;
         int listener, wake;
+        int limit_ms; /* of its poll: -1, or 0 if it never sleeps */
         peer_answer *answer;
         void *arg;
         _Atomic bool quit;
@@ -171,10 +174,11 @@ static void serve(struct peer *p, struct peer_connection *c)
 
 static void accept_one(struct peer *p)
 {
-        int fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
+        int fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC), one = 1;
 
         if (fd < 0)
                 return;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* an answer may be several writes */
         atomic_fetch_add(&p->accepted, 1);
         for (int i = 0; i < CONNECTIONS_MAX; i++) {
                 struct peer_connection *c = p->connections[i];
@@ -203,7 +207,7 @@ static void *run(void *arg)
                 for (int i = 0; i < CONNECTIONS_MAX; i++)
                         fds[i + 2] =
                             (struct pollfd){.fd = p->connections[i] ? p->connections[i]->fd : -1, .events = POLLIN};
-                (void)poll(fds, CONNECTIONS_MAX + 2, -1);
+                (void)poll(fds, CONNECTIONS_MAX + 2, p->limit_ms);
                 for (int i = 0; i < CONNECTIONS_MAX; i++)
                         if (fds[i + 2].revents)
                                 serve(p, p->connections[i]);
@@ -213,7 +217,7 @@ static void *run(void *arg)
         return NULL;
 }
 
-struct peer *peer_start(peer_answer *answer, void *arg)
+static struct peer *start(peer_answer *answer, void *arg, int limit_ms)
 {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
         socklen_t size = sizeof(a);
@@ -223,6 +227,7 @@ struct peer *peer_start(peer_answer *answer, void *arg)
                 bail("peer: out of memory");
         p->answer = answer;
         p->arg = arg;
+        p->limit_ms = limit_ms;
         p->wake = eventfd(0, EFD_CLOEXEC);
         p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (p->wake < 0 || p->listener < 0 || bind(p->listener, (struct sockaddr *)&a, size) < 0 ||
@@ -232,6 +237,16 @@ struct peer *peer_start(peer_answer *answer, void *arg)
         if (pthread_create(&p->thread, NULL, run, p))
                 bail("peer: no thread");
         return p;
+}
+
+struct peer *peer_start(peer_answer *answer, void *arg)
+{
+        return start(answer, arg, -1);
+}
+
+struct peer *peer_start_looking(peer_answer *answer, void *arg)
+{
+        return start(answer, arg, 0);
 }
 
 void peer_free(struct peer *p)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Children of a test: fork, pipes, signals, waiting, as proc.h says. Not for the library's own processes. What fails
- * here is the test's surroundings and ends the program. One thread at a time.
+ * Children of a test: fork, pipes, signals, waiting, as proc.h says. Not for the library's own
+ * processes. What fails here is the test's surroundings and ends the program. One thread at a time.
  */
 
 #include "proc.h"
@@ -43,7 +43,8 @@ void proc_start(struct proc *p, void (*run)(struct proc *me, void *arg), void *a
 {
         if (start(p))
                 return;
-        /* cmocka: a failed assertion in a child ends the child, instead of going on with the parent's next test. */
+        /* cmocka: a failed assertion in a child ends the child, instead of going on with the
+         * parent's next test. */
         if (setenv("CMOCKA_TEST_ABORT", "1", 1) < 0)
                 _exit(126);
         run(p, arg);

@@ -3,15 +3,17 @@
 #define SNIB_TEST_PROC_H
 
 /*
- * A child process of a test. It is killed when the thread that started it ends, however that happens.
+ * A child process of a test. It is killed when the thread that started it ends, however that
+ * happens.
  *
  *     struct proc p;
  *     proc_start(&p, holder, url);           // static void holder(struct proc *me, void *arg)
  *     assert_int_equal(proc_hear(&p, 5000), 'h');
  *     proc_kill(&p, SIGKILL);
  *
- * Both sides have `in` and `out`; one byte is a message. Start children before clients and threads are made: a fork
- * carries over the calling thread only. Thread class: one thread at a time, the one that started it.
+ * Both sides have `in` and `out`; one byte is a message. Start children before clients and threads
+ * are made: a fork carries over the calling thread only. Thread class: one thread at a time, the
+ * one that started it.
  */
 
 #include <stdbool.h>
@@ -28,8 +30,8 @@ struct proc {
 /* Forks; the child runs run() and ends with 0 when that returns. */
 void proc_start(struct proc *p, void (*run)(struct proc *me, void *arg), void *arg);
 
-/* Forks and executes `argv` (argv[0] a path), its standard input and output being the pipes. `env`: "A=b" strings put
- * into its environment, NULL-terminated, or NULL. */
+/* Forks and executes `argv` (argv[0] a path), its standard input and output being the pipes. `env`:
+ * "A=b" strings put into its environment, NULL-terminated, or NULL. */
 void proc_exec(struct proc *p, const char *const *argv, const char *const *env);
 
 /* Sends a byte. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One thread polls all sockets; the rules are fields it reads under the mutex, and setting one wakes it. Not fast, not
- * for production: bytes are copied into chunks so that each can have its own due time. Invariant: a byte is counted
- * when it is handed to the other side or thrown away, and every rule of a flow is applied to it exactly once, in the
- * order of arrival.
+ * One thread polls all sockets; the rules are fields it reads under the mutex, and setting one
+ * wakes it. Not fast, not for production: bytes are copied into chunks so that each can have its
+ * own due time. Invariant: a byte is counted when it is handed to the other side or thrown away,
+ * and every rule of a flow is applied to it exactly once, in the order of arrival.
  */
 
 #include "proxy.h"
@@ -215,7 +215,8 @@ static bool wants_read(const struct flow *f)
         return !f->ended && !f->cut_next && f->queued < QUEUE_MAX;
 }
 
-/* How long to poll for the first byte of the flow to be due; *ret_write: it is due, the other side is full. */
+/* How long to poll for the first byte of the flow to be due; *ret_write: it is due, the other side
+ * is full. */
 static int64_t due_in(const struct flow *f, int64_t now, bool *ret_write)
 {
         *ret_write = false;
@@ -225,7 +226,8 @@ static int64_t due_in(const struct flow *f, int64_t now, bool *ret_write)
         return *ret_write ? INT32_MAX : f->first->due_ms - now;
 }
 
-/* Fills `fds` with what to poll: 3 fixed ones, then two of each open connection. Answers how long to wait. */
+/* Fills `fds` with what to poll: 3 fixed ones, then two of each open connection. Answers how long
+ * to wait. */
 static int prepare(struct proxy *p, struct pollfd *fds, int *ret_count)
 {
         int64_t now = wait_now_ms();

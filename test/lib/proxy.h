@@ -3,14 +3,16 @@
 #define SNIB_TEST_PROXY_H
 
 /*
- * A proxy between a client and a server that does to the bytes what networks do. It runs in a thread of the test.
+ * A proxy between a client and a server that does to the bytes what networks do. It runs in a
+ * thread of the test.
  *
  *     struct proxy *p = proxy_start(redis_server_socket(s));
  *     ... open a client on proxy_url(p) ...
  *     proxy_after(p, PROXY_ALL, PROXY_DOWN, 7, PROXY_CUT);   // cut the connection after 7 more bytes of reply
  *
- * Connections are numbered as they are accepted, from 0. A rule for PROXY_ALL holds for every connection there is and
- * for every one that comes. UP is from the client to the server, DOWN the other way. Thread-safe, but for proxy_free().
+ * Connections are numbered as they are accepted, from 0. A rule for PROXY_ALL holds for every
+ * connection there is and for every one that comes. UP is from the client to the server, DOWN the
+ * other way. Thread-safe, but for proxy_free().
  */
 
 #include <stdbool.h>
@@ -50,8 +52,8 @@ int proxy_accepted(struct proxy *p); /* connections that were accepted and not r
 int proxy_refused(struct proxy *p);  /* connections that were refused */
 bool proxy_is_open(struct proxy *p, int connection);
 uint64_t proxy_bytes(struct proxy *p, int connection, enum proxy_way way); /* handed on; of all for PROXY_ALL */
-/* Times (ms of wait_now_ms()) at which the first `max` connection attempts came, refused ones as well: how many there
- * are. */
+/* Times (ms of wait_now_ms()) at which the first `max` connection attempts came, refused ones as
+ * well: how many there are. */
 int proxy_attempts(struct proxy *p, int64_t *ret_ms, int max);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * See pump.h. It is the smallest correct driver of an engine, and therefore also an example of the contract in
- * engine/engine.h.
+ * See pump.h. It is the smallest correct driver of an engine, and therefore also an example of the
+ * contract in engine/engine.h.
  */
 
 #include "pump.h"

@@ -3,9 +3,10 @@
 #define SNIB_TEST_PUMP_H
 
 /*
- * Drives one engine from a test, without the runtime: submits, polls, processes, and keeps the notes until the test
- * asks for them. Nothing here sleeps: it waits in poll() for what the engine is interested in. Failures to get what a
- * test waits for end the test program, unless the call says otherwise. One thread.
+ * Drives one engine from a test, without the runtime: submits, polls, processes, and keeps the
+ * notes until the test asks for them. Nothing here sleeps: it waits in poll() for what the engine
+ * is interested in. Failures to get what a test waits for end the test program, unless the call
+ * says otherwise. One thread.
  */
 
 #include "engine/engine.h"
@@ -31,8 +32,8 @@ struct pump {
 
 snib__ns pump_now(void);
 
-/* Opens the engine of `url` with a uuid made of `number`; ends the program if that fails. Does not wait for the
- * connection. */
+/* Opens the engine of `url` with a uuid made of `number`; ends the program if that fails. Does not
+ * wait for the connection. */
 struct pump *pump_open(const char *url, unsigned number);
 /* The same, and waits for LINK_UP. */
 struct pump *pump_connect(const char *url, unsigned number);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Starts, stops, freezes and kills a private Redis for a test. Not a client for tests of the engine: the one blocking
- * connection it has is for looking at and disturbing the server. Everything that goes wrong here is a failure of the
- * test's surroundings and ends the program.
+ * Starts, stops, freezes and kills a private Redis for a test. Not a client for tests of the
+ * engine: the one blocking connection it has is for looking at and disturbing the server.
+ * Everything that goes wrong here is a failure of the test's surroundings and ends the program.
  */
 
 #include "redis_server.h"
@@ -123,8 +123,8 @@ static void become_server(const struct redis_server *s, pid_t parent)
         argv[n] = NULL;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        /* As a service would be: in a session of its own, which the scheduler weighs against the whole of the clients'
-         * session, not against each of their threads. */
+        /* As a service would be: in a session of its own, which the scheduler weighs against the
+         * whole of the clients' session, not against each of their threads. */
         (void)setsid();
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(1);
@@ -150,8 +150,8 @@ static redisContext *dial(const struct redis_server *s)
         return c;
 }
 
-/* True once it answers PING (or asks for a password), false if the process ended first. A server that is still loading
- * does not count. */
+/* True once it answers PING (or asks for a password), false if the process ended first. A server
+ * that is still loading does not count. */
 static bool wait_ready(struct redis_server *s)
 {
         struct timespec pause = {.tv_nsec = 2000000};

@@ -3,7 +3,8 @@
 #define SNIB_TEST_REDIS_SERVER_H
 
 /*
- * A private, real Redis for one test: own directory, own port or socket, gone with the test however the test ends.
+ * A private, real Redis for one test: own directory, own port or socket, gone with the test however
+ * the test ends.
  *
  *     const char *why = redis_server_unavailable();
  *     if (why)
@@ -12,9 +13,10 @@
  *     ... redis_server_url(s) ...
  *     redis_server_free(s);
  *
- * The binary is $SNIB_REDIS_SERVER, else redis-server or valkey-server in PATH, else redis-check-rdb, which is the same
- * program and becomes the server under the name redis-server. Thread class: one thread at a time. The server dies with
- * the *thread* that started it (PR_SET_PDEATHSIG): start it on the main thread.
+ * The binary is $SNIB_REDIS_SERVER, else redis-server or valkey-server in PATH, else
+ * redis-check-rdb, which is the same program and becomes the server under the name redis-server.
+ * Thread class: one thread at a time. The server dies with the *thread* that started it
+ * (PR_SET_PDEATHSIG): start it on the main thread.
  */
 
 #include <hiredis/hiredis.h>
@@ -30,11 +32,12 @@ struct redis_server_options {
 
 /* NULL if a server can be started, else the reason why not, as static text. */
 const char *redis_server_unavailable(void);
-/* For a program that is nothing without a server: true if none can be started, after printing a plan that skips all. */
+/* For a program that is nothing without a server: true if none can be started, after printing a
+ * plan that skips all. */
 bool redis_server_skips_all(void);
 
-/* Starts a server and waits until it answers. Aborts the test program with a message if it does not; options may be
- * NULL. */
+/* Starts a server and waits until it answers. Aborts the test program with a message if it does
+ * not; options may be NULL. */
 struct redis_server *redis_server_start(const struct redis_server_options *options);
 
 /* Kills it, removes its directory. NULL is allowed. */
@@ -54,11 +57,12 @@ void redis_server_resume(struct redis_server *s); /* SIGCONT */
 void redis_server_restart(
     struct redis_server *s); /* after kill or stop: same port, socket, directory, arguments; waits until it answers */
 
-/* Sends one command on an own blocking connection (hiredis format), NULL if it cannot be reached. Freed with
- * freeReplyObject(). The connection is made on first use and after a failure; it authenticates with the password set by
- * redis_server_auth(). */
+/* Sends one command on an own blocking connection (hiredis format), NULL if it cannot be reached.
+ * Freed with freeReplyObject(). The connection is made on first use and after a failure; it
+ * authenticates with the password set by redis_server_auth(). */
 redisReply *redis_server_do(struct redis_server *s, const char *format, ...);
-/* The same for an integer reply, or for the number in a string reply; INT64_MIN if it is neither. */
+/* The same for an integer reply, or for the number in a string reply; INT64_MIN if it is
+ * neither. */
 long long redis_server_int(struct redis_server *s, const char *format, ...);
 void redis_server_auth(struct redis_server *s, const char *password);
 

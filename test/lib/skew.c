@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The test's side of the clock shim: makes the shared file and says to children that they use it. See skew_shim.c.
+ * The test's side of the clock shim: makes the shared file and says to children that they use it.
+ * See skew_shim.c.
  */
 
 #include "skew.h"

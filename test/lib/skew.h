@@ -3,8 +3,8 @@
 #define SNIB_TEST_SKEW_H
 
 /*
- * Shifts the clocks of another program while it runs. The program is started with skew_shim.so preloaded; the shim adds
- * what stands in a shared file.
+ * Shifts the clocks of another program while it runs. The program is started with skew_shim.so
+ * preloaded; the shim adds what stands in a shared file.
  *
  *     struct skew *k = skew_new(getenv("SNIB_SKEW_SHIM"));
  *     skew_begin(k);              // children started from here on are skewed

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Preloaded into a program under test: its clocks are the kernel's plus what stands in the file named by
- * SNIB_SKEW_FILE. Asks the kernel by system call, because looking up the shadowed functions would allocate, and
- * programs with an allocator of their own read the clock in it. Any thread, any time, async-signal-safe after the first
- * call.
+ * Preloaded into a program under test: its clocks are the kernel's plus what stands in the file
+ * named by SNIB_SKEW_FILE. Asks the kernel by system call, because looking up the shadowed
+ * functions would allocate, and programs with an allocator of their own read the clock in it. Any
+ * thread, any time, async-signal-safe after the first call.
  */
 
 #include "skew.h"

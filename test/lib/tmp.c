@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Directories of a test program, removed at its end: by the process that made them, not by its children. Main thread
- * only.
+ * Directories of a test program, removed at its end: by the process that made them, not by its
+ * children. Main thread only.
  */
 
 #include "tmp.h"

@@ -3,8 +3,8 @@
 #define SNIB_TEST_WAIT_H
 
 /*
- * Waiting in tests: for an event with a limit, never for a time. And the end of a test program whose surroundings
- * broke.
+ * Waiting in tests: for an event with a limit, never for a time. And the end of a test program
+ * whose surroundings broke.
  */
 
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 /* Milliseconds of the clock that counts suspend. */
 int64_t wait_now_ms(void);
 
-/* How much slower than usual this build runs: 1, more under sanitizers or with SNIB_TEST_SLOW=N. Leases are multiplied
- * by it. */
+/* How much slower than usual this build runs: 1, more under sanitizers or with SNIB_TEST_SLOW=N.
+ * Leases are multiplied by it. */
 int wait_slow(void);
 
 /* False in a build whose sanitizer cannot follow threads that a forked child starts. */

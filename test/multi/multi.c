@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What multi.h promises: asserting wrappers of the public calls. Loss callbacks come from the library's threads.
+ * What multi.h promises: asserting wrappers of the public calls. Loss callbacks come from the
+ * library's threads.
  */
 
 #include "multi.h"
@@ -24,8 +25,8 @@ snib_multilock *multi_new(snib_lock *const *members, size_t count)
 
 snib_multilock *multi_red(snib_lock *const *members, size_t count, int64_t node_timeout_ms)
 {
-        struct snib_multilock_options o = {SNIB_MULTILOCK_OPTIONS_INIT, .red = 1,
-                                           .node_timeout_ms = node_timeout_ms * wait_slow()};
+        struct snib_multilock_options o = {
+            .size = sizeof(struct snib_multilock_options), .red = 1, .node_timeout_ms = node_timeout_ms * wait_slow()};
 
         return make(members, count, &o);
 }

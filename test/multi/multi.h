@@ -3,8 +3,8 @@
 #define SNIB_TEST_MULTI_H
 
 /*
- * What the tests of multilocks share beside fault.h: making them, taking and giving them back, noting losses.
- * Everything asserts.
+ * What the tests of multilocks share beside fault.h: making them, taking and giving them back,
+ * noting losses. Everything asserts.
  */
 
 #include "fault.h"
@@ -30,7 +30,8 @@ struct multi_loss {
         _Atomic int valid;
 };
 void multi_watch(snib_multigrant *grant, struct multi_loss *loss);
-/* Waits for it and asserts: exactly one call, not valid any more, the descriptor readable. Answers the reason. */
+/* Waits for it and asserts: exactly one call, not valid any more, the descriptor readable. Answers
+ * the reason. */
 int multi_lost(snib_multigrant *grant, struct multi_loss *loss, int64_t ms);
 
 /* An acquire on a thread of its own. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Multilocks without waiting, under event loops, within callbacks; what closing, forking, the end of a thread and the
- * lack of memory do to them.
+ * Multilocks without waiting, under event loops, within callbacks; what closing, forking, the end
+ * of a thread and the lack of memory do to them.
  */
 
 #include "base/alloc.h"
@@ -53,8 +53,9 @@ static void two_open(struct two *t, int threads)
         static const char *const urls[] = {"mem:async1", "mem:async2"};
 
         for (int i = 0; i < 2; i++) {
-                struct snib_options o = {SNIB_OPTIONS_INIT, .threads = threads};
-                struct snib_lock_options lease = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = fault_lease_ms()};
+                struct snib_options o = {.size = sizeof(struct snib_options), .threads = threads};
+                struct snib_lock_options lease = {.size = sizeof(struct snib_lock_options),
+                                                  .lease_ms = fault_lease_ms()};
 
                 assert_result(snib_open(&t->client[i], urls[i], &o, NULL), 0);
                 t->ours[i] = fault_lock_with(t->client[i], "one", &lease);
@@ -126,7 +127,8 @@ static void busy_cancelled_and_in_time(void **state)
         two_close(&t);
 }
 
-/* A foreign order, as in test_plain.c: without a thread that waits, somebody has to look again after the pause. */
+/* A foreign order, as in test_plain.c: without a thread that waits, somebody has to look again
+ * after the pause. */
 static void F74_rounds_go_on_without_a_thread(void **state)
 {
         struct two t;
@@ -203,7 +205,7 @@ static void under_an_event_loop(void **state)
 static void red_under_an_event_loop(void **state)
 {
         static const char *const urls[] = {"mem:r1", "mem:r2", "mem:r3"};
-        struct snib_options o = {SNIB_OPTIONS_INIT, .threads = SNIB_THREADS_NONE};
+        struct snib_options o = {.size = sizeof(struct snib_options), .threads = SNIB_THREADS_NONE};
         snib_client *c[3];
         snib_lock *lock[3], *theirs[3];
         snib_multilock *m, *other;
@@ -405,7 +407,7 @@ static void a_forked_copy_is_inert(void **state)
 static bool life(bool red)
 {
         static const char *const urls[] = {"mem:f1", "mem:f2", "mem:f3"};
-        struct snib_multilock_options o = {SNIB_MULTILOCK_OPTIONS_INIT, .red = red};
+        struct snib_multilock_options o = {.size = sizeof(struct snib_multilock_options), .red = red};
         struct told got = {.err = SNIB_ERROR_INIT}, gone = {.err = SNIB_ERROR_INIT};
         snib_client *c[3] = {NULL};
         snib_lock *lock[3] = {NULL};
@@ -472,7 +474,8 @@ static void every_allocation_may_fail(void **state)
 #define CROWD 6
 #define LIVES 120
 
-/* Plain and red multilocks of the same members, by many threads: blocking, asynchronous, cancelled, cut short. */
+/* Plain and red multilocks of the same members, by many threads: blocking, asynchronous, cancelled,
+ * cut short. */
 struct crowd {
         snib_lock *locks[3];
         snib_multilock *all;
@@ -546,7 +549,7 @@ static void a_crowd_of_random_lives(void **state)
         pthread_t crowd[CROWD];
 
         for (int i = 0; i < 3; i++) {
-                struct snib_options o = {SNIB_OPTIONS_INIT, .threads = threads[i]};
+                struct snib_options o = {.size = sizeof(struct snib_options), .threads = threads[i]};
 
                 assert_result(snib_open(&clients[i], urls[i], &o, NULL), 0);
                 c.locks[i] = fault_lock_with(clients[i], "one", NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Several processes, each with two multilocks of the same members in opposite orders, and a counter in a file that only
- * survives if nobody is in at the same time. Also with holders that are killed, and with a majority of servers.
+ * Several processes, each with two multilocks of the same members in opposite orders, and a counter
+ * in a file that only survives if nobody is in at the same time. Also with holders that are killed,
+ * and with a majority of servers.
  */
 
 #include "multi.h"
@@ -53,7 +54,8 @@ static void increment(const char *path)
 
 static snib_multilock *make(const struct job *j, snib_lock *const *locks, bool reverse)
 {
-        struct snib_multilock_options o = {SNIB_MULTILOCK_OPTIONS_INIT, .red = j->red, .node_timeout_ms = 2000};
+        struct snib_multilock_options o = {
+            .size = sizeof(struct snib_multilock_options), .red = j->red, .node_timeout_ms = 2000};
         snib_lock *members[MEMBERS];
         snib_multilock *m = NULL;
 
@@ -68,7 +70,7 @@ static snib_multilock *make(const struct job *j, snib_lock *const *locks, bool r
 static void worker(struct proc *me, void *arg)
 {
         const struct job *j = arg;
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = fault_lease_ms()};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .lease_ms = fault_lease_ms()};
         snib_client *clients[MEMBERS];
         snib_lock *locks[MEMBERS];
         snib_multilock *m[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * All of several locks or none: on one engine and on three at once, in one order, under failures of one member.
+ * All of several locks or none: on one engine and on three at once, in one order, under failures of
+ * one member.
  */
 
 #include "multi.h"
@@ -250,7 +251,8 @@ static void F76_a_lost_member_is_never_renewed_or_released_for_its_next_owner(vo
         snib_multigrant *grant;
         snib_grant *theirs;
         struct multi_loss loss;
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .owner = "third", .lease_ms = 600000, .fixed_lease = 1};
+        struct snib_lock_options o = {
+            .size = sizeof(struct snib_lock_options), .owner = "third", .lease_ms = 600000, .fixed_lease = 1};
 
         pair_open(&p, redis_server_url(s));
         snib_lock *third = fault_lock_with(p.client, "a", &o);
@@ -381,8 +383,8 @@ static void F77_members_on_three_engines_at_once(void **state)
 
 static void sides_of_read_write_locks_are_members(void **state)
 {
-        struct snib_lock_options we = {SNIB_LOCK_OPTIONS_INIT, .owner = "we"},
-                                 they = {SNIB_LOCK_OPTIONS_INIT, .owner = "they"};
+        struct snib_lock_options we = {.size = sizeof(struct snib_lock_options), .owner = "we"},
+                                 they = {.size = sizeof(struct snib_lock_options), .owner = "they"};
         snib_client *c = fault_open("mem:plain", 0);
         snib_rwlock *ours, *theirs;
         snib_grant *grant = NULL, *none = NULL;
@@ -424,7 +426,8 @@ static void kinds_can_be_mixed(void **state)
 
         for (int i = 0; i < 5; i++) {
                 char name[] = {(char)('0' + i), 0};
-                struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .kind = kinds[i], .owner = "we"};
+                struct snib_lock_options o = {
+                    .size = sizeof(struct snib_lock_options), .kind = kinds[i], .owner = "we"};
 
                 locks[i] = fault_lock_with(c, name, &o);
         }
@@ -481,7 +484,7 @@ static void arguments_are_checked(void **state)
 {
         struct pair p;
         struct snib_error err = SNIB_ERROR_INIT;
-        struct snib_multilock_options o = {SNIB_MULTILOCK_OPTIONS_INIT, .red = 2};
+        struct snib_multilock_options o = {.size = sizeof(struct snib_multilock_options), .red = 2};
         snib_multilock *m = NULL;
         snib_multigrant *grant = NULL;
         snib_lock *many[SNIB_MULTILOCK_MAX + 1];
@@ -529,7 +532,8 @@ static void *again_and_again(void *arg)
         return NULL;
 }
 
-/* The order of acquiring does not follow who asks or for how long: F74 with members that differ in their URLs only. */
+/* The order of acquiring does not follow who asks or for how long: F74 with members that differ in
+ * their URLs only. */
 static void F74_passwords_and_time_outs_do_not_change_the_order(void **state)
 {
         static const char *const secret[] = {"--requirepass", "secret", NULL};

@@ -154,6 +154,100 @@ static void a_waiter_gets_it_after_the_release(void **state)
         party_close(&we);
 }
 
+/* How many wait at the server, as clients of snib do. */
+static long long queued(struct redis_server *s)
+{
+        redisReply *r = redis_server_do(s, "LLEN snib_queue:{" NAME "}");
+        long long n = r && r->type == REDIS_REPLY_INTEGER ? r->integer : -1;
+
+        freeReplyObject(r);
+        return n;
+}
+
+static bool queued_at_all(long long n)
+{
+        for (int i = 0; i < NODES; i++)
+                if (queued(servers[i]) != n)
+                        return false;
+        return true;
+}
+
+/* Every server hands it on where it is released, and nobody asks in between. */
+static void a_waiter_stands_in_every_queue_and_is_handed_the_lock(void **state)
+{
+        struct party we, they;
+        snib_multigrant *grant;
+        struct multi_waiter w;
+
+        party_open(&we, "we", 20000);
+        party_open(&they, "they", 20000);
+        grant = multi_acquire(we.multilock, 0);
+        assert_true(eventually(keys(0) == NODES, 5000));
+        multi_wait(&w, they.multilock, SNIB_FOREVER);
+        assert_true(eventually(queued_at_all(1), 10000));
+        assert_false(atomic_load(&w.done));
+        multi_release(grant, 1);
+        assert_result(multi_join(&w), 1);
+        assert_true(eventually(held_at(&they, 0) == NODES, 5000));
+        assert_true(queued_at_all(0));
+        for (int i = 0; i < NODES; i++) /* where a release leaves nobody waiting nobody is told of a free lock */
+                assert_true(fault_key(servers[i], NAME));
+        multi_release(w.grant, 1);
+        party_close(&they);
+        party_close(&we);
+}
+
+/* Others have a majority, one by one, and for long. What is left over is not kept from who wants no
+ * more. */
+static void a_waiter_gives_a_minority_back(void **state)
+{
+        struct party we, they, third;
+        snib_grant *busy[3];
+        struct multi_waiter w;
+
+        party_open(&we, "we", 20000);
+        party_open(&they, "they", 20000);
+        party_open(&third, "third", 20000);
+        for (int i = 0; i < 3; i++)
+                busy[i] = fault_acquire(we.lock[i], 0);
+        multi_wait(&w, they.multilock, SNIB_FOREVER);
+        assert_true(eventually(queued(servers[0]) == 1, 10000));
+        for (int i = 3; i < NODES; i++)
+                assert_true(fault_passes(third.lock[i], 10000) > 0);
+        assert_false(atomic_load(&w.done));
+        for (int i = 0; i < 3; i++)
+                assert_result(snib_grant_release(busy[i], NULL), 1);
+        assert_result(multi_join(&w), 1);
+        multi_release(w.grant, 1);
+        party_close(&third);
+        party_close(&they);
+        party_close(&we);
+}
+
+/* A waiter that was cancelled, or whose time was up, stands in no queue. */
+static void a_waiter_that_leaves_stands_in_no_queue(void **state)
+{
+        struct party we, they;
+        snib_multigrant *grant;
+        struct multi_waiter w;
+
+        party_open(&we, "we", 20000);
+        party_open(&they, "they", 20000);
+        grant = multi_acquire(we.multilock, 0);
+        assert_true(eventually(keys(0) == NODES, 5000));
+        multi_wait(&w, they.multilock, SNIB_FOREVER);
+        assert_true(eventually(queued_at_all(1), 10000));
+        assert_int_equal(snib_multilock_cancel(they.multilock), 1);
+        assert_result(multi_join(&w), SNIB_ECANCELLED);
+        assert_true(eventually(queued_at_all(0), 10000));
+        (void)multi_refused(they.multilock, 50, 0);
+        assert_true(eventually(queued_at_all(0), 10000));
+        multi_release(grant, 1);
+        assert_true(eventually(keys(0) == 0, 5000));
+        party_close(&they);
+        party_close(&we);
+}
+
 static void F68_one_and_two_dead_servers_do_not_matter(void **state)
 {
         struct party we;
@@ -230,7 +324,8 @@ static void F69_three_frozen_servers_delay_a_failure_by_a_node_time_out_and_keep
         assert_true(eventually(keys(3) == 0, 5000));
         for (int i = 0; i < 3; i++)
                 redis_server_resume(servers[i]);
-        /* The others, which were cancelled by their ids, are given back as well: nobody is in the next one's way. */
+        /* The others, which were cancelled by their ids, are given back as well: nobody is in the
+         * next one's way. */
         multi_release(multi_acquire(they.multilock, 10000), 1);
         assert_true(eventually(keys(0) == 0, 10000));
         party_close(&they);
@@ -386,7 +481,7 @@ static void pairs_of_owners(struct party *p, int from, int to)
                 for (int i = 0; i < NODES; i++)
                         locks[i] = fault_lock(p->client[i], NAME, owner, 20000);
                 m = multi_red(locks, NODES, 0);
-                multi_release(multi_acquire(m, 1000), 1);
+                multi_release(multi_acquire(m, 0), 1);
                 snib_multilock_free(m);
                 for (int i = 0; i < NODES; i++)
                         snib_lock_free(locks[i]);
@@ -465,7 +560,7 @@ static void a_majority_that_refuses_is_an_error_at_once(void **state)
 
 static void members_must_be_one_lock_on_several_servers(void **state)
 {
-        struct snib_multilock_options o = {SNIB_MULTILOCK_OPTIONS_INIT, .red = 1};
+        struct snib_multilock_options o = {.size = sizeof(struct snib_multilock_options), .red = 1};
         struct snib_error err = SNIB_ERROR_INIT;
         snib_client *c[3] = {fault_open("mem:one", 0), fault_open("mem:two", 0), fault_open("mem:three", 0)};
         snib_client *again = fault_open("mem:one?timeout=1s", 0);
@@ -501,6 +596,9 @@ int main(void)
             with_servers(a_majority_is_held_and_the_rest_comes_in_time),
             with_servers(it_is_renewed_while_held),
             with_servers(a_waiter_gets_it_after_the_release),
+            with_servers(a_waiter_stands_in_every_queue_and_is_handed_the_lock),
+            with_servers(a_waiter_gives_a_minority_back),
+            with_servers(a_waiter_that_leaves_stands_in_no_queue),
             with_servers(F67_three_dead_servers_are_no_majority_of_five),
             with_servers(F68_one_and_two_dead_servers_do_not_matter),
             with_servers(F68_a_frozen_server_does_not_delay_a_success),

@@ -31,7 +31,7 @@ static const struct {
 
 static snib_striped *striped(snib_client *c, const char *name, size_t count)
 {
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .owner = "we"};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .owner = "we"};
         snib_striped *s = NULL;
 
         assert_result(snib_striped_new(c, name, count, &o, &s, NULL), 0);
@@ -64,7 +64,7 @@ static void segments_have_names_of_their_own(void **state)
 {
         snib_client *c = fault_open("mem:striped", 0);
         snib_striped *s = striped(c, "accounts", 16), *t = striped(c, "shop:{7}", 2);
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .name_len = 3};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .name_len = 3};
         snib_striped *cut = NULL;
 
         assert_string_equal(snib_lock_name(snib_striped_at(s, 3)), "{accounts}:3/16");
@@ -83,6 +83,7 @@ static void segments_are_locks_and_all_is_a_multilock(void **state)
         snib_striped *s = striped(c, "accounts", 16);
         snib_lock *theirs = fault_lock(c, "{accounts}:12/16", "they", 0);
         snib_grant *grant, *none = NULL;
+        struct snib_scope held = SNIB_SCOPE_INIT;
         snib_multigrant *all;
         int blocks = 0;
 
@@ -91,6 +92,7 @@ static void segments_are_locks_and_all_is_a_multilock(void **state)
                 assert_result(snib_lock_try(theirs, &none, NULL), 0);
         }
         assert_int_equal(blocks, 1);
+        assert_int_equal(held.released, 1);
         grant = fault_acquire(theirs, 0);
         (void)multi_refused(snib_striped_all(s), 0, 0);
         assert_result(snib_grant_release(grant, NULL), 1);
@@ -108,7 +110,7 @@ static void segments_are_locks_and_all_is_a_multilock(void **state)
 static void striped_arguments_are_checked(void **state)
 {
         snib_client *c = fault_open("mem:striped", 0);
-        struct snib_lock_options o = {SNIB_LOCK_OPTIONS_INIT, .lease_ms = 1};
+        struct snib_lock_options o = {.size = sizeof(struct snib_lock_options), .lease_ms = 1};
         char name[SNIB_NAME_MAX + 1];
         snib_striped *s = NULL;
 

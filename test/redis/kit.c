@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One server for all tests of a program, emptied before each; two clients over the two ways to reach it; a third
- * connection of its own that is subscribed to everything, so that no message goes unheard. See kit.h. One thread.
+ * One server for all tests of a program, emptied before each; two clients over the two ways to
+ * reach it; a third connection of its own that is subscribed to everything, so that no message goes
+ * unheard. See kit.h. One thread.
  */
 
 #include <setjmp.h>

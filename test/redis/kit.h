@@ -3,8 +3,8 @@
 #define SNIB_TEST_REDIS_KIT_H
 
 /*
- * What tests of the Redis engine against a real server share: a server, two clients, somebody who hears every message,
- * and a hand in the server's data. cmocka must be included before.
+ * What tests of the Redis engine against a real server share: a server, two clients, somebody who
+ * hears every message, and a hand in the server's data. cmocka must be included before.
  */
 
 #include "pump.h"

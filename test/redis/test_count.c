@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Semaphores, permits, latches and registers of the Redis engine against a real server: what is answered, what stands
- * in the server afterwards, key by key as Redisson has it, and which messages go out. What Java clients leave is
- * written by hand.
+ * Semaphores, permits, latches and registers of the Redis engine against a real server: what is
+ * answered, what stands in the server afterwards, key by key as Redisson has it, and which messages
+ * go out. What Java clients leave is written by hand.
  */
 
 #include <setjmp.h>
@@ -61,8 +61,8 @@ static void is_refused(struct pump *p, const struct snib__op *op, int error)
         assert_int_equal(r.error, error);
 }
 
-/* The first request of a client has attempt 1, so its memory is taken back, and the record of who the client is gets
- * written: both are over before what is to be seen here. */
+/* The first request of a client has attempt 1, so its memory is taken back, and the record of who
+ * the client is gets written: both are over before what is to be seen here. */
 static int open_with_past(void **state)
 {
         int r = kit_open(state);
@@ -226,8 +226,8 @@ static void F102_repeated_requests_count_once(void **state)
         twice(op, SNIB__DONE, "GET x", NULL);
 }
 
-/* A repetition is refused; then what stood in its way is gone, and an older copy arrives that was delayed. It must not
- * do what the client was told is not done. */
+/* A repetition is refused; then what stood in its way is gone, and an older copy arrives that was
+ * delayed. It must not do what the client was told is not done. */
 static void stays_refused(struct snib__op op, const char *unmet, const char *met, const char *ask, const char *after)
 {
         struct snib__reply first, late;
@@ -276,7 +276,8 @@ static void F102_a_repetition_that_was_refused_stays_refused(void **state)
         stays_refused(op, "DEL x", written, "HGET x value", "abc");
 }
 
-/* Older than the first copy there is nothing: its refusal takes no room, and a repetition may still be executed, once.
+/* Older than the first copy there is nothing: its refusal takes no room, and a repetition may still
+ * be executed, once.
  */
 static void a_first_copy_that_was_refused_is_not_remembered(void **state)
 {
@@ -323,7 +324,8 @@ static void requests_are_remembered_while_they_may_be_repeated(void **state)
         pump_close(c);
 }
 
-/* The answer to the first came too late for who asked, and was thrown away: the third must find the memory. */
+/* The answer to the first came too late for who asked, and was thrown away: the third must find the
+ * memory. */
 static void F15_a_late_answer_does_not_end_the_memory(void **state)
 {
         struct pump *c = pump_connect(redis_server_url(kit_server), 3);
@@ -356,7 +358,8 @@ static void F15_an_answer_that_nobody_heard_keeps_its_memory(void **state)
         pump_close(c);
 }
 
-/* Whoever gave up while the answer was on its way undoes it at once: the memory must last until then. */
+/* Whoever gave up while the answer was on its way undoes it at once: the memory must last until
+ * then. */
 static void F18_an_acquire_that_was_just_answered_can_be_undone(void **state)
 {
         struct pump *c = pump_connect(redis_server_url(kit_server), 3);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The Redis engine against a real server: what it answers, and what stands in the server afterwards, byte for byte what
- * Redisson reads and writes. One server for all of it, flushed before each test. The faults are in test_faults.c.
+ * The Redis engine against a real server: what it answers, and what stands in the server
+ * afterwards, byte for byte what Redisson reads and writes. One server for all of it, flushed
+ * before each test. The faults are in test_faults.c.
  */
 
 #include "engine/redis/script.h"

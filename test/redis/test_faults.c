@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The Redis engine and what can happen to a real server: killed, stopped, full, flushed, rotated, read-only, busy. Each
- * test has a server of its own. Named after the rows of the fault catalogue.
+ * The Redis engine and what can happen to a real server: killed, stopped, full, flushed, rotated,
+ * read-only, busy. Each test has a server of its own. Named after the rows of the fault catalogue.
  */
 
 #include <arpa/inet.h>
@@ -59,7 +59,7 @@ static void F48_release_works_on_a_full_server(void **state)
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
         kit_do("CONFIG SET maxmemory-policy noeviction");
         kit_do("CONFIG SET maxmemory 1");
-        refused(with(p, SNIB__ACQUIRE, "y", pump_id(p)), SNIB_EREFUSED, "\"y\"");
+        refused(with(p, SNIB__ACQUIRE, "y", pump_id(p)), SNIB_EREFUSED, "maxmemory");
         assert_int_equal(redis_server_int(kit_server, "EXISTS y"), 0);
         assert_int_equal(with(p, SNIB__RENEW, "x", id).status, SNIB__RENEWED);
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
@@ -89,7 +89,8 @@ static void F51_a_flushed_script_is_sent_again(void **state)
         pump_close(p);
 }
 
-/* An acquire and its release are both under way when the scripts are gone: the release must not be executed first. */
+/* An acquire and its release are both under way when the scripts are gone: the release must not be
+ * executed first. */
 static void F51_a_flushed_script_turns_no_order_round(void **state)
 {
         struct pump *p = pump_connect(redis_server_url(kit_server), 1);
@@ -126,15 +127,13 @@ static void F52_other_kinds_of_keys_are_left_alone(void **state)
         kit_do("HSET hash a 1 b 2");
         for (size_t i = 0; i < 4; i++) {
                 struct snib__op op = pump_op(p, SNIB__ACQUIRE, names[i], pump_id(p), 1000);
-                refused(pump_do(p, &op), SNIB_EKIND, names[i]);
+                refused(pump_do(p, &op), SNIB_EKIND, "use another name, or remove the key");
                 op.kind = SNIB_KIND_FENCED;
-                refused(pump_do(p, &op), SNIB_EKIND, names[i]);
-                refused(with(p, SNIB__FORCE, names[i], op.id), SNIB_EKIND, names[i]);
-                refused(with(p, SNIB__QUERY, names[i], op.id), SNIB_EKIND, names[i]);
-                if (i < 2)
-                        refused(with(p, SNIB__RENEW, names[i], op.id), SNIB_EKIND, names[i]);
-                else
-                        assert_int_equal(with(p, SNIB__RELEASE, names[i], op.id).status, SNIB__GONE);
+                refused(pump_do(p, &op), SNIB_EKIND, "use another name, or remove the key");
+                refused(with(p, SNIB__FORCE, names[i], op.id), SNIB_EKIND, "use another name, or remove the key");
+                refused(with(p, SNIB__QUERY, names[i], op.id), SNIB_EKIND, "use another name, or remove the key");
+                refused(with(p, SNIB__RENEW, names[i], op.id), SNIB_EKIND, "use another name, or remove the key");
+                refused(with(p, SNIB__RELEASE, names[i], op.id), SNIB_EKIND, "use another name, or remove the key");
         }
         refused(with(p, SNIB__ACQUIRE, "rw", pump_id(p)), SNIB_EKIND, "read-write lock");
         assert_int_equal(redis_server_int(kit_server, "GET text"), 1);
@@ -145,7 +144,7 @@ static void F52_other_kinds_of_keys_are_left_alone(void **state)
         kit_do("SET redisson_lock_token:{f} x");
         struct snib__op op = pump_op(p, SNIB__ACQUIRE, "f", pump_id(p), 1000);
         op.kind = SNIB_KIND_FENCED;
-        refused(pump_do(p, &op), SNIB_EREFUSED, "\"f\"");
+        refused(pump_do(p, &op), SNIB_EREFUSED, "\"ERR value is not an integer or out of range\"; look");
         assert_int_equal(redis_server_int(kit_server, "EXISTS f"), 0);
         pump_close(p);
 }
@@ -229,21 +228,21 @@ static void F55_F144_missing_rights_are_named(void **state)
         p = pump_connect(url, 1);
         refused(with(p, SNIB__ACQUIRE, "lock1", pump_id(p)), SNIB_EPERM, "eval");
         /* What a user needs, and no more: the client's own record may be missing. */
-        kit_do("ACL SETUSER few +eval +evalsha +hlen +hset +hget +hkeys +hexists +hdel +del +pexpire +pttl +time "
+        kit_do("ACL SETUSER few +eval +evalsha +hlen +hset +hget +hgetall +hexists +hdel +del +pexpire +pttl +time "
                "+publish +pubsub|numsub");
         struct snib__id id = pump_id(p);
         assert_int_equal(with(p, SNIB__ACQUIRE, "lock1", id).status, SNIB__GRANTED);
         assert_int_equal(with(p, SNIB__QUERY, "lock1", id).status, SNIB__INFO);
         assert_int_equal(with(p, SNIB__RENEW, "lock1", id).status, SNIB__RENEWED);
         assert_int_equal(with(p, SNIB__RELEASE, "lock1", id).status, SNIB__RELEASED);
-        refused(with(p, SNIB__ACQUIRE, "other", pump_id(p)), SNIB_EPERM, "\"other\"");
+        refused(with(p, SNIB__ACQUIRE, "other", pump_id(p)), SNIB_EPERM, "grant ~other");
         /* No hold without a lease, whatever is missing. */
         static const char *const needed[] = {"pexpire", "time", "hset", "hlen"};
         for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
                 char command[64];
                 snprintf(command, sizeof(command), "ACL SETUSER few -%s", needed[i]);
                 kit_do("%s", command);
-                refused(with(p, SNIB__ACQUIRE, "lock1", pump_id(p)), SNIB_EPERM, "\"lock1\"");
+                refused(with(p, SNIB__ACQUIRE, "lock1", pump_id(p)), SNIB_EPERM, "; grant +");
                 assert_int_equal(redis_server_int(kit_server, "EXISTS lock1"), 0);
                 snprintf(command, sizeof(command), "ACL SETUSER few +%s", needed[i]);
                 kit_do("%s", command);

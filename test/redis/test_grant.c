@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Direct grant on a real server (doc/design/direct-grant.md): who stands in the queue, to whom a release or a force
- * hands the lock and what it is told, who is skipped, what others hear; and what is left of it on servers that are
- * full, forget, refuse, or hold something else under its keys. Two clients, and a listener that hears every message.
+ * Direct grant on a real server (doc/design/direct-grant.md): who stands in the queue, to whom a
+ * release or a force hands the lock and what it is told, who is skipped, what others hear; and what
+ * is left of it on servers that are full, forget, refuse, or hold something else under its keys.
+ * Two clients, and a listener that hears every message.
  */
 
 #include <setjmp.h>
@@ -516,7 +517,8 @@ static void F38_a_flushed_queue_is_nobodys(void **state)
         assert_int_equal(with(kit_b, SNIB__ACQUIRE, SNIB_KIND_LOCK, &first).status, SNIB__GRANTED);
 }
 
-/* Without rights to the queue, or to tell and to ask who listens, it is a lock whose waiters are woken by message. */
+/* Without rights to the queue, or to tell and to ask who listens, it is a lock whose waiters are
+ * woken by message. */
 static void F55_without_the_rights_there_is_no_queue(void **state)
 {
         static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Renewals that go together, against a real server: every hold gets its own right answer, whatever became of its
- * neighbours, and the server is asked once for a hundred.
+ * Renewals that go together, against a real server: every hold gets its own right answer, whatever
+ * became of its neighbours, and the server is asked once for a hundred.
  */
 
 #include <setjmp.h>
@@ -111,6 +111,8 @@ static void one_alone_goes_by_the_script_for_one(void **state)
         kit_near(kit_number("PTTL x"), 60000, 5000);
 }
 
+#define OTHER "b2a3c0de-1111-4222-8333-444455556666:7"
+
 /* What became of a hold behind its owner's back. */
 static void meddle(int i)
 {
@@ -120,7 +122,7 @@ static void meddle(int i)
                 break;
         case 3: /* another has it */
                 kit_do("DEL %s", name[i]);
-                kit_do("HSET %s other:7 1", name[i]);
+                kit_do("HSET %s " OTHER " 1", name[i]);
                 kit_do("PEXPIRE %s 20000", name[i]);
                 break;
         case 5: /* something else stands there */
@@ -128,7 +130,7 @@ static void meddle(int i)
                 break;
         case 7:
                 kit_do("DEL %s", name[i]);
-                kit_do("HSET %s mode write other:8:write 1", name[i]);
+                kit_do("HSET %s mode write " OTHER ":write 1", name[i]);
                 break;
         default:
                 break;
@@ -137,16 +139,16 @@ static void meddle(int i)
 
 static void answered_rightly(int i, const struct snib__reply *r)
 {
-        if (i % 10 == 5) {
+        if (i % 10 == 5 || i % 10 == 7) {
                 assert_int_equal(r->status, SNIB__FAILED);
                 assert_int_equal(r->error, SNIB_EKIND);
-                assert_non_null(strstr(r->error_text, name[i]));
+                assert_null(strstr(r->error_text, name[i])); /* the runtime's to say */
                 return;
         }
         assert_int_equal(r->status, i % 2 && i % 10 != 9 ? SNIB__GONE : SNIB__RENEWED);
-        assert_int_equal(r->held, i % 10 == 3 || i % 10 == 7);
+        assert_int_equal(r->held, i % 10 == 3);
         if (i % 10 == 3) {
-                assert_string_equal(r->holder.id.text, "other:7");
+                assert_string_equal(r->holder.id.text, OTHER);
                 kit_near(r->left_ms, 20000, 5000);
         }
         if (r->status == SNIB__RENEWED)
@@ -228,7 +230,8 @@ static void the_order_of_requests_is_kept(void **state)
         assert_int_equal(pump_answer(kit_a, late).status, SNIB__GONE);
 }
 
-/* Row F15: the connection ends while batches are under way: each is answered once, with what is known. */
+/* Row F15: the connection ends while batches are under way: each is answered once, with what is
+ * known. */
 static void F15_a_killed_connection_leaves_a_batch_unknown(void **state)
 {
         (void)state;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The application of a client: threads that take what there is in every way the library offers, and give it back. Each
- * has at most one call under way and acts at random times. Two threads may share an owner key. It plays by the rules:
- * every acquire that was granted is paid back once, also after a loss; nobody who only reads asks to write. Not the
- * requests that no hold stands behind (change.c).
+ * The application of a client: threads that take what there is in every way the library offers, and
+ * give it back. Each has at most one call under way and acts at random times. Two threads may share
+ * an owner key. It plays by the rules: every acquire that was granted is paid back once, also after
+ * a loss; nobody who only reads asks to write. Not the requests that no hold stands behind
+ * (change.c).
  */
 
 #include "app.h"
@@ -152,7 +153,7 @@ static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim
                 return NULL;
         h->hold.kind = kind;
         h->hold.observe = observe;
-        h->hold.token = observe ? o->seen : 0;
+        h->hold.token = observe && kind != SNIB_KIND_LATCH ? o->seen : 0;
         h->hold.n = 1;
         if (kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_PERMITS)
                 h->hold.n = w->options.scripted ? most : 1 + (int)sim_draw(w, (uint64_t)most);
@@ -192,7 +193,8 @@ static void start(struct sim *w, struct sim_client *c, struct sim_owner *o, stru
                 sim_check_open(w, h, true);
 }
 
-/* The hold that an acquire of this thread joins or begins; NULL: it would be against the rules now. */
+/* The hold that an acquire of this thread joins or begins; NULL: it would be against the rules
+ * now. */
 static struct sim_hold *choose_hold(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool observe,
                                     bool *ret_known)
 {
@@ -282,7 +284,8 @@ static void choose_without(struct sim *w, struct sim_client *c, struct sim_owner
         o->name = sim_fleet_name(w);
         if (s->subject[o->name] >= SIM_SEMAPHORE && sim_change_something(w, c, o))
                 return;
-        if ((s->subject[o->name] == SIM_ELECTION || s->subject[o->name] == SIM_REGISTER) &&
+        if ((s->subject[o->name] == SIM_ELECTION || s->subject[o->name] == SIM_REGISTER ||
+             s->subject[o->name] == SIM_LATCH) &&
             sim_chance(w, s->observe_share))
                 sim_acquire(w, c, o, 0, true);
         else if (s->subject[o->name] == SIM_REGISTER)
@@ -355,11 +358,13 @@ static void granted(struct sim *w, struct sim_owner *o, const struct snib__call 
         struct sim_stake *s = &o->stake[o->side];
 
         w->acquired++;
+        if (s->hold->log->kind == SNIB_KIND_LATCH)
+                return;
         if (s->hold->log->observer)
                 o->seen = call->holder.token;
         else if (s->hold->log->kind == SNIB_KIND_SEMAPHORE)
                 o->taken += s->hold->log->n;
-        else if (s->hold->log->kind != SNIB_KIND_LATCH)
+        else
                 s->depth++;
 }
 
@@ -458,6 +463,13 @@ void sim_app_part_cancel(struct sim *w, struct sim_client *c, struct sim_owner *
 {
         if (o->calling && o->call.kind == SNIB__CALL_ACQUIRE)
                 snib__core_cancel(&c->core, &o->call, SNIB_ECANCELLED, sim_local(w, c));
+        after_call(w, c);
+}
+
+void sim_app_part_hurry(struct sim *w, struct sim_client *c, struct sim_owner *o)
+{
+        if (o->calling && o->call.kind == SNIB__CALL_ACQUIRE)
+                snib__core_hurry(&c->core, &o->call, sim_local(w, c));
         after_call(w, c);
 }
 

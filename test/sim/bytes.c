@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The world of bytes: the production redis engine over simulated connections to an in-process Redis that runs the
- * production scripts. A connection is a stream in each direction: bytes arrive in order, in pieces cut anywhere, and a
- * cut loses all that comes after a byte. A client has two connections, which are delayed, cut and silenced apart. Bytes
- * of a dead connection may still reach the server after those of the next. Not the server's behaviour: that is
- * test/lib/fakeredis and the scripts.
+ * The world of bytes: the production redis engine over simulated connections to an in-process Redis
+ * that runs the production scripts. A connection is a stream in each direction: bytes arrive in
+ * order, in pieces cut anywhere, and a cut loses all that comes after a byte. A client has two
+ * connections, which are delayed, cut and silenced apart. Bytes of a dead connection may still
+ * reach the server after those of the next. Not the server's behaviour: that is test/lib/fakeredis
+ * and the scripts.
  *
- * Leases run on the server's wall clock, as they do on Redis: a step forward ends them early, which excuses their
- * holders; a step back makes them longer, by a few seconds here, and the checks of progress wait for that.
+ * Leases run on the server's wall clock, as they do on Redis: a step forward ends them early, which
+ * excuses their holders; a step back makes them longer, by a few seconds here, and the checks of
+ * progress wait for that.
  */
 
 #include "base/error.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a thread of an application asks for without holding anything: questions, forced releases, changes of numbers and
- * values. Not its holds (app.c). Each thread has at most one such request under way.
+ * What a thread of an application asks for without holding anything: questions, forced releases,
+ * changes of numbers and values. Not its holds (app.c). Each thread has at most one such request
+ * under way.
  */
 
 #include "app.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The invariants of holding: what clients believe against what the server has, after every event. Numbers are in
- * numbers.c, what should have happened by now in progress.c. Names are those of doc/design/sim.md.
+ * The invariants of holding: what clients believe against what the server has, after every event.
+ * Numbers are in numbers.c, what should have happened by now in progress.c. Names are those of
+ * doc/design/sim.md.
  *
- * Weakened precisely where a mode promises nothing: a hold that ended because the server lost its data, or because its
- * lease clock stepped, or by force, may be believed in until its owner hears of it (S2);
- * its writes are then refused by the resource because of their token (S1). Tokens may fall only if data was lost and
- * the wall clock went back (S3).
+ * Weakened precisely where a mode promises nothing: a hold that ended because the server lost its
+ * data, or because its lease clock stepped, or by force, may be believed in until its owner hears
+ * of it (S2);
+ * its writes are then refused by the resource because of their token (S1). Tokens may fall only if
+ * data was lost and the wall clock went back (S3).
  */
 
 #include "sim.h"
@@ -72,12 +74,16 @@ static void excuse(const struct sim *w, struct sim_log *log)
         log->stale_at = w->now;
 }
 
+/* Commands that arrive together are a microsecond apart, by a clock that is so much ahead of
+ * `now`. */
+#define COMMANDS_AHEAD (100 * SNIB__MS / 1000)
+
 static void seat_ended(struct sim *w, int actor, const struct sim_seat *s)
 {
         struct sim_log *log = s->log;
 
         log->ended = --log->live == 0;
-        if (!sim_seat_lives(w, s))
+        if (s->ends <= w->now + COMMANDS_AHEAD)
                 return;
         if (actor == log->client && log->release_sent)
                 log->ended_by_release = w->clients[actor].forces == 0; /* else it may have been its own force */
@@ -329,7 +335,8 @@ void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__ef
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d after releasing it", c->index, h->log->number);
 }
 
-/* What was asked after the excuse began is answered by the server as it is now: there is no excuse any more. */
+/* What was asked after the excuse began is answered by the server as it is now: there is no excuse
+ * any more. */
 void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r, snib__ns now)
 {
         struct sim_log *log = h->log;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One client process: the production core, an engine, and the small loop that carries effects one way and notes the
- * other, as the runtime does. Not what the application wants (app.c). A process runs, is paused (executes nothing, its
- * clock goes on), is closing, or is dead.
+ * One client process: the production core, an engine, and the small loop that carries effects one
+ * way and notes the other, as the runtime does. Not what the application wants (app.c). A process
+ * runs, is paused (executes nothing, its clock goes on), is closing, or is dead.
  */
 
 #include "sim.h"
@@ -262,7 +262,7 @@ static void end(struct sim *w, struct sim_client *c)
 
 static void exit_client(struct sim *w, struct sim_client *c)
 {
-        sim_trace(w, c->index, "exit", 0, "%s", snib__list_empty(&c->core.holds) ? "all released" : "out of patience");
+        sim_trace(w, c->index, "exit", 0, "%s", c->core.farewells == 0 ? "all released" : "out of patience");
         end(w, c);
         if (!w->quiet)
                 sim_at(w, &c->restart, w->now + sim_between(w, 0, 2 * SNIB__S));
@@ -292,7 +292,7 @@ static void drive(struct sim *w, struct sim_client *c)
                         return;
                 }
         } while (interest.deadline <= now || interest.kept);
-        if (c->closing && (snib__list_empty(&c->core.holds) || now >= c->close_limit))
+        if (c->closing && (c->core.farewells == 0 || now >= c->close_limit))
                 exit_client(w, c);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is known of an id belongs to the id: when the core gives a hold, or a place in a queue, from one thread's record
- * to another's, the log goes along. And the invariant of hand-overs within a client (L6): so many in a row, and for so
- * long after the server gave it, and to the first who can have it. Names are those of doc/design/sim.md.
+ * What is known of an id belongs to the id: when the core gives a hold, or a place in a queue, from
+ * one thread's record to another's, the log goes along. And the invariant of hand-overs within a
+ * client (L6): so many in a row, and for so long after the server gave it, and to the first who can
+ * have it. Names are those of doc/design/sim.md.
  */
 
 #include "fleet.h"

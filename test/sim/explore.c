@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A small world, exhaustively: two clients with the production core, a server with the model, each thread acquires and
- * releases once (a lock, a fair lock, or one of them the write side and the others the read side), and messages,
- * wake-ups, callers and one fault come in every possible order. Depth-first; a state seen before is not gone into
- * again. Each path is run from the start, so nothing has to be copied or undone.
+ * A small world, exhaustively: two clients with the production core, a server with the model, each
+ * thread acquires and releases once (a lock, a fair lock, or one of them the write side and the
+ * others the read side), and messages, wake-ups, callers and one fault come in every possible
+ * order. Depth-first; a state seen before is not gone into again. Each path is run from the start,
+ * so nothing has to be copied or undone.
  *
- * Not chance and not time: the clock stands still. Only when nothing else can happen does it go to the next timer, and
- * that is allowed after a lost wake-up or a time-out only; otherwise it means that a wake-up was lost (L1).
+ * Not chance and not time: the clock stands still. Only when nothing else can happen does it go to
+ * the next timer, and that is allowed after a lost wake-up or a time-out only; otherwise it means
+ * that a wake-up was lost (L1).
  */
 
 #include "sim.h"
@@ -240,7 +242,8 @@ static void hint(struct party *p)
         pump(p);
 }
 
-/* The first `executed` of the requests under way still reach the server; everything else is lost. */
+/* The first `executed` of the requests under way still reach the server; everything else is
+ * lost. */
 static void cut(struct party *p, int executed)
 {
         struct post unknown = p->replies;
@@ -294,7 +297,8 @@ static void tick(void)
         }
 }
 
-/* Walks the choices in a fixed order. Carries out number `chosen`, unless it is -1; answers how many there are. */
+/* Walks the choices in a fixed order. Carries out number `chosen`, unless it is -1; answers how
+ * many there are. */
 static int counted, wanted;
 static char step_text[64];
 

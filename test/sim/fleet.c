@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Several servers, each with a world of its own (world.c), and the processes that are a client of each: what the worlds
- * have in common is time, which comes to all of them together; the clock, the pauses and the end of a process; and the
- * end of the seed. Faults of a server and of the ways to it are its world's own. Not what threads do with multilocks
- * (team.c).
+ * Several servers, each with a world of its own (world.c), and the processes that are a client of
+ * each: what the worlds have in common is time, which comes to all of them together; the clock, the
+ * pauses and the end of a process; and the end of the seed. Faults of a server and of the ways to
+ * it are its world's own. Not what threads do with multilocks (team.c).
  */
 
 #include "fleet.h"

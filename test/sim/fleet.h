@@ -3,8 +3,8 @@
 #define SNIB_TEST_SIM_FLEET_H
 
 /*
- * Multilocks: what fleet.c (several servers), team.c (threads that take multilocks) and teamchecks.c (the invariants)
- * share.
+ * Multilocks: what fleet.c (several servers), team.c (threads that take multilocks) and
+ * teamchecks.c (the invariants) share.
  */
 
 #include "core/multi.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the keys of a Redis say about a name: Redisson's format read by somebody who did not write the scripts. What
- * does not fit together is a violation by itself ("model"). Not what the scripts do.
+ * What the keys of a Redis say about a name: Redisson's format read by somebody who did not write
+ * the scripts. What does not fit together is a violation by itself ("model"). Not what the scripts
+ * do.
  */
 
 #include "keys.h"
@@ -135,8 +136,8 @@ static int64_t last_number(const struct bytes *text)
         return strtoll(text->at + at, NULL, 10);
 }
 
-/* Who waits for a lock that is not fair. Those whose time is over are in the way of nobody, and neither is the second
- * place of one that was put there twice. */
+/* Who waits for a lock that is not fair. Those whose time is over are in the way of nobody, and
+ * neither is the second place of one that was put there twice. */
 static void look_at_waiters(struct sim *w, struct fakeredis *redis, int name, struct sim_truth *t)
 {
         struct bytes text;

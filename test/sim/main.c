@@ -13,7 +13,8 @@
  *     sim --find-bugs N           (sim-seeded) every bug on purpose must be found by the seeds 1..N
  *     sim --bug NAME              (sim-seeded) with this bug switched on
  *
- * Exits 0 if all is well, 1 after a violation of safety, 2 if something got stuck, 3 after a failed assertion.
+ * Exits 0 if all is well, 1 after a violation of safety, 2 if something got stuck, 3 after a failed
+ * assertion.
  */
 
 #include "base/seedbug.h"
@@ -43,8 +44,8 @@ struct bug {
 };
 
 #ifdef SNIB__SEEDED
-/* What must find each bug: the invariant it breaks, or one that breaks with it a moment earlier; and where it is, if it
- * is in one place only. */
+/* What must find each bug: the invariant it breaks, or one that breaks with it a moment earlier;
+ * and where it is, if it is in one place only. */
 #define ANYWHERE -1, -1
 static const struct {
         const char *bug, *invariants;
@@ -139,6 +140,7 @@ static const struct {
     {"red_without_drift", "M3", SIM_RED, -1},
     {"red_token_of_the_first", "M5", SIM_RED, -1},
     {"red_lost_with_the_last", "M4", SIM_RED, -1},
+    {"red_keeps_a_minority", "M8", SIM_RED, -1},
     {"stripe_all_but_the_last", "T1", SIM_STRIPED, -1},
     {"stripe_names_collide", "T2", SIM_STRIPED, -1},
     {"stripe_by_low_bits", "T2", SIM_STRIPED, -1},

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The invariants of numbers and values: permits of a semaphore, the limit of permits that expire, the count of a latch
- * (S8, S9), and the versions of a register (V1).
+ * The invariants of numbers and values: permits of a semaphore, the limit of permits that expire,
+ * the count of a latch (S8, S9), and the versions of a register (V1).
  *
- * Each number has an account: what it was when it was made, and what every request since has added to it, once. A
- * request whose fate is not known yet may have added it or not, so the account is a range, and the number must be in it
- * after every event. What sets a number whatever it was begins a new account; what was under way then stays in doubt.
+ * Each number has an account: what it was when it was made, and what every request since has added
+ * to it, once. A request whose fate is not known yet may have added it or not, so the account is a
+ * range, and the number must be in it after every event. What sets a number whatever it was begins
+ * a new account; what was under way then stays in doubt.
  */
 
 #include "sim.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The options of a seed. Swarm testing: each kind of fault is wholly off in about half of the seeds, and sizes are
- * drawn from ranges that differ by orders of magnitude, because some bugs need the absence of a fault to show.
+ * The options of a seed. Swarm testing: each kind of fault is wholly off in about half of the
+ * seeds, and sizes are drawn from ranges that differ by orders of magnitude, because some bugs need
+ * the absence of a fault to show.
  */
 
 #include "sim.h"
@@ -53,7 +54,8 @@ void sim_options_draw_faults(struct sim_options *o, struct snib__prng *p)
         o->note_dup_share = share(p, 300);
 }
 
-/* Most seeds have one kind of thing, some two. Every ninth or so has multilocks, and then nothing else. */
+/* Most seeds have one kind of thing, some two. Every ninth or so has multilocks, and then nothing
+ * else. */
 static enum sim_subject draw_subject(struct snib__prng *p)
 {
         static const enum sim_subject from[] = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The invariants of progress: what should have happened by now, before every event of the settled phase, and what is
- * left at the end (L1, L2, L5, S4, S12 for observers). Names are those of doc/design/sim.md.
+ * The invariants of progress: what should have happened by now, before every event of the settled
+ * phase, and what is left at the end (L1, L2, L5, S4, S12 for observers). Names are those of
+ * doc/design/sim.md.
  */
 
 #include "sim.h"
@@ -77,6 +78,8 @@ static int64_t state(const struct sim *w, const struct sim_truth *t, int kind)
 {
         if (kind == SNIB_KIND_REGISTER)
                 return t->version;
+        if (kind == SNIB_KIND_LATCH)
+                return t->exists;
         for (int i = 0; i < t->seats; i++)
                 if (sim_seat_lives(w, &t->seat[i]))
                         return t->seat[i].token;
@@ -114,8 +117,8 @@ void sim_check_open(struct sim *w, struct sim_hold *h, bool unsaid)
 
 /* ---- order ---- */
 
-/* By arrival: those who stay keep their order, and who comes goes to the end. `revive`: whose time is over has its
- * place back when it asks again. */
+/* By arrival: those who stay keep their order, and who comes goes to the end. `revive`: whose time
+ * is over has its place back when it asks again. */
 static void check_queue(struct sim *w, int name, const struct sim_seen *before, const struct sim_truth *after,
                         bool revive)
 {
@@ -208,7 +211,8 @@ void sim_check_order(struct sim *w, int name, const struct sim_seen *before, con
 
 /* ---- progress ---- */
 
-/* Since when this waiter could have heard of what happens to its name; SNIB__NEVER: it could not. */
+/* Since when this waiter could have heard of what happens to its name; SNIB__NEVER: it could
+ * not. */
 static snib__ns attentive_since(const struct sim *w, const struct sim_client *c, const struct sim_hold *h)
 {
         snib__ns since = snib__max(snib__max(c->linked_at, c->running_at), snib__max(h->since, w->settled_at));
@@ -218,7 +222,8 @@ static snib__ns attentive_since(const struct sim *w, const struct sim_client *c,
         return since;
 }
 
-/* A way there and back, three times; where one wake-up is passed on, for each that it may go through. */
+/* A way there and back, three times; where one wake-up is passed on, for each that it may go
+ * through. */
 static snib__ns trips(const struct sim *w, const struct sim_log *log)
 {
         bool many = log && (log->kind == SNIB_KIND_READ || log->kind == SNIB_KIND_WRITE ||

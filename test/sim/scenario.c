@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Scenarios: a script of what applications and faults do, and the trace that must follow, in one file of scenarios/.
+ * Scenarios: a script of what applications and faults do, and the trace that must follow, in one
+ * file of scenarios/.
  *
  *     store watch             store, kind, clients, delay, lease, op_timeout, engine_timeout, share_owner, until
  *     at 10 c0.0 acquire      time in ms, client, thread, verb; then try, plain, fixed, or a number
  *     at 12 c1 cut            crash, cut, pause MS, silence up|down|both; "at 20 - restart MS", "at 20 - empty MS"
  *     ----                    here begins the trace
  *
- * Times of day are world time. After `until` comes what comes in every seed: calm, quiet, and nothing may be left; that
- * part is checked but not written down.
+ * Times of day are world time. After `until` comes what comes in every seed: calm, quiet, and
+ * nothing may be left; that part is checked but not written down.
  */
 
 #include "sim.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The server of the world of messages: the production model behind a connection per client. With a queue it tells the
- * waiter whose turn it is and the holder that was ended; without one it tells every subscriber that a name changed. It
- * may be restarted with or without its data and its wall clock may step; its lease clock does not.
+ * The server of the world of messages: the production model behind a connection per client. With a
+ * queue it tells the waiter whose turn it is and the holder that was ended; without one it tells
+ * every subscriber that a name changed. It may be restarted with or without its data and its wall
+ * clock may step; its lease clock does not.
  */
 
 #include "simnet.h"
@@ -142,8 +143,9 @@ static bool counts(const struct snib__op *op)
         return op->verb >= SNIB__SET || op->permits || op->kind == SNIB_KIND_SEMAPHORE;
 }
 
-/* The record remembers so many requests of a name and no more, which is enough for stores that lose no answers. This
- * server does lose them: it says that it does not know rather than execute twice. */
+/* The record remembers so many requests of a name and no more, which is enough for stores that lose
+ * no answers. This server does lose them: it says that it does not know rather than execute
+ * twice. */
 static bool forgotten(struct sim *w, int name, const struct snib__op *op, struct snib__reply *ret_reply)
 {
         struct sim_log *log = counts(op) ? sim_log_of(w, &op->id) : NULL;
@@ -375,7 +377,8 @@ static void messages_restart(struct sim *w, bool keep_data, snib__ns down)
         sim_check_data_lost(w);
 }
 
-/* Leases do not run on this clock, tokens are floored by it: they may fall only if the data is lost as well. */
+/* Leases do not run on this clock, tokens are floored by it: they may fall only if the data is lost
+ * as well. */
 static void messages_step(struct sim *w, snib__ns by)
 {
         sim_trace(w, -1, "step", by, "wall clock by %lld ms", (long long)(by / SNIB__MS));

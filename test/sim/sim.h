@@ -3,15 +3,18 @@
 #define SNIB_TEST_SIM_H
 
 /*
- * The simulated world: one seed, one event queue, one thread. doc/design/sim.md says what it is for.
+ * The simulated world: one seed, one event queue, one thread. doc/design/sim.md says what it is
+ * for.
  *
- * World time is true time in ns since the start. Every client reads it through a clock of its own (rate, offset), the
- * server through another. Nothing here looks at a real clock, an address or a global that another seed left behind, so
- * a seed says the same on every build.
+ * World time is true time in ns since the start. Every client reads it through a clock of its own
+ * (rate, offset), the server through another. Nothing here looks at a real clock, an address or a
+ * global that another seed left behind, so a seed says the same on every build.
  *
- *   application (app.c) ─calls─▶ snib__core ─effects─▶ driver (client.c) ─▶ engine ─▶ network ─▶ server
+ *   application (app.c) ─calls─▶ snib__core ─effects─▶ driver (client.c) ─▶ engine ─▶ network ─▶
+ *   server
  *                                    ▲────────notes────────────┘
- *   engine + network + server: simnet.c and server.c (messages, the model), or bytes.c (the redis engine, RESP,
+ *   engine + network + server: simnet.c and server.c (messages, the model), or bytes.c (the redis
+ *   engine, RESP,
  * scripts) checks.c looks at everything after every event.
  */
 
@@ -57,7 +60,8 @@ enum sim_store {
         SIM_STORES
 };
 
-/* What stands under a name. Kinds that exclude each other do not wake each other, so a name has one. */
+/* What stands under a name. Kinds that exclude each other do not wake each other, so a name has
+ * one. */
 enum sim_subject {
         SIM_PLAIN, /* plain and fenced locks */
         SIM_FAIR,
@@ -75,7 +79,8 @@ enum sim_subject {
         SIM_SUBJECTS
 };
 
-/* Everything drawn at the start of a seed; rates are mean times between two faults, 0: none; shares are per mille. */
+/* Everything drawn at the start of a seed; rates are mean times between two faults, 0: none; shares
+ * are per mille. */
 struct sim_options {
         uint64_t seed;
         enum sim_store store;
@@ -265,7 +270,8 @@ struct sim_seen {
         int64_t written_token;
         int written_by;
         uint64_t written_cookie; /* of the record, which several may have in turn */
-        /* the number: what it was when it was made, and what has been done to it since, at least and at most */
+        /* the number: what it was when it was made, and what has been done to it since, at least
+         * and at most */
         bool exists;
         snib__ns exists_until;
         int64_t value, version, base, low, high;
@@ -337,7 +343,8 @@ extern int sim_only_subject;
 /* The same with given options; `plan` adds its events. The trace goes to w->out until the calm. */
 enum sim_verdict sim_run_scripted(struct sim *w, const struct sim_options *options, void (*plan)(struct sim *w));
 void sim_done(struct sim *w);
-/* The two halves of a run, for a fleet: makes the world of one server; runs one event, at its time. */
+/* The two halves of a run, for a fleet: makes the world of one server; runs one event, at its
+ * time. */
 void sim_world_start(struct sim *w, const struct sim_options *options, bool tracing);
 void sim_world_step(struct sim *w, struct sim_event *e);
 void *sim_alloc(struct sim *w, size_t size);
@@ -352,7 +359,8 @@ snib__ns sim_delay_calm(const struct sim *w);
 /* The first violation counts. */
 __attribute__((format(printf, 4, 5))) void sim_fail(struct sim *w, enum sim_verdict verdict, const char *invariant,
                                                     const char *format, ...);
-/* One line of the trace; (client, what, number) go into the hash. client -1: the server or the world. */
+/* One line of the trace; (client, what, number) go into the hash. client -1: the server or the
+ * world. */
 __attribute__((format(printf, 5, 6))) void sim_trace(struct sim *w, int client, const char *what, int64_t number,
                                                      const char *format, ...);
 
@@ -412,18 +420,21 @@ void sim_app_start(struct sim *w, struct sim_client *c);
 void sim_app_stop(struct sim *w, struct sim_client *c);
 void sim_app_answered(struct sim *w, struct sim_client *c, struct snib__call *call);
 void sim_app_answered_ask(struct sim *w, struct sim_client *c, struct snib__ask *ask);
-/* Nobody begins anything any more: who might wait for ever gives up; a scripted thread gives back by itself. */
+/* Nobody begins anything any more: who might wait for ever gives up; a scripted thread gives back
+ * by itself. */
 void sim_app_quiet(struct sim *w, struct sim_client *c);
 void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold);
-/* The same three calls for a member of a multilock; `side` as in struct sim_owner. */
+/* Calls for a member of a multilock; `side` as in struct sim_owner. */
 bool sim_app_part_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool once, snib__ns wait);
 void sim_app_part_release(struct sim *w, struct sim_client *c, struct sim_owner *o, snib__ns wait);
 void sim_app_part_cancel(struct sim *w, struct sim_client *c, struct sim_owner *o);
+void sim_app_part_hurry(struct sim *w, struct sim_client *c, struct sim_owner *o);
 /* A scripted act; `n` is how many. False: it makes no sense now. */
 bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb, int n);
 
 /* scenario.c */
-/* Runs a file of scenarios/: fine if nothing is violated and the trace is as written there; or writes it there. */
+/* Runs a file of scenarios/: fine if nothing is violated and the trace is as written there; or
+ * writes it there. */
 enum sim_verdict sim_scenario(struct sim *w, const char *path, bool write);
 
 /* explore.c */
@@ -437,7 +448,8 @@ struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name, int k
 /* NULL if the id is none of ours. */
 struct sim_log *sim_log_of(struct sim *w, const struct snib__id *id);
 bool sim_log_alive(const struct sim *w, const struct sim_log *log);
-/* The server did something on behalf of `actor` (client index, or -1: of itself). Called after the fact. */
+/* The server did something on behalf of `actor` (client index, or -1: of itself). Called after the
+ * fact. */
 void sim_check_server(struct sim *w, int actor);
 /* The server's data is gone. */
 void sim_check_data_lost(struct sim *w);

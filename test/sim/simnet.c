@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The engine of messages, and the way they take. It keeps the contract of engine/engine.h as long as the seed is not
- * hostile; a hostile one reorders, repeats and loses answers, which the core has to bear as well. Not the server.
+ * The engine of messages, and the way they take. It keeps the contract of engine/engine.h as long
+ * as the seed is not hostile; a hostile one reorders, repeats and loses answers, which the core has
+ * to bear as well. Not the server.
  */
 
 #include "simnet.h"
@@ -191,7 +192,8 @@ static void link_down(struct simnet *e, snib__ns now, const char *why)
         e->redial_at = now + sim_between(e->world, 0, (10 * SNIB__MS) << doublings);
 }
 
-/* Our end gives the connection up. The server will not hear of it; what is on its way to it arrives or not. */
+/* Our end gives the connection up. The server will not hear of it; what is on its way to it arrives
+ * or not. */
 static void abandon(struct simnet *e, snib__ns now, const char *why)
 {
         sim_trace(e->world, e->client->index, "abandon", (int64_t)e->connection, "%s", why);

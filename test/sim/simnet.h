@@ -3,9 +3,10 @@
 #define SNIB_TEST_SIMNET_H
 
 /*
- * The world of messages: an engine (simnet.c) that talks in whole messages, and the server it talks to (server.c),
- * which runs the model. A client has one connection at a time; messages of one connection and direction arrive in order
- * unless the seed is hostile. A new connection's messages may overtake those that the old one left behind.
+ * The world of messages: an engine (simnet.c) that talks in whole messages, and the server it talks
+ * to (server.c), which runs the model. A client has one connection at a time; messages of one
+ * connection and direction arrive in order unless the seed is hostile. A new connection's messages
+ * may overtake those that the old one left behind.
  */
 
 #include "sim.h"

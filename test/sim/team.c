@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Threads that take multilocks: the production machine (core/multi.h), whose parts are owners at the clients of their
- * process, as the runtime has it (runtime/part.c, api/multi_effects.c). What a client tells a part is noted, and the
- * machine is stepped a little later, when the thread runs. Not what must hold (teamchecks.c).
+ * Threads that take multilocks: the production machine (core/multi.h), whose parts are owners at
+ * the clients of their process, as the runtime has it (runtime/part.c, api/multi_effects.c). What a
+ * client tells a part is noted, and the machine is stepped a little later, when the thread runs.
+ * Not what must hold (teamchecks.c).
  */
 
 #include "core/stripe.h"
@@ -124,12 +125,14 @@ static void carry_out(struct sim_team *t, const struct snib__multi_effect *e)
         sim_trace(p->server, t->process, e->kind == SNIB__MULTI_ASK ? "ask part" : "end part", p->number,
                   "part %d of team %d, kind %d", p->number, t->index, e->kind);
         if (!is_there(p)) {
-                if (e->kind != SNIB__MULTI_CANCEL)
+                if (e->kind == SNIB__MULTI_ASK || e->kind == SNIB__MULTI_RELEASE)
                         snib__multi_answer(&t->machine, e->part, SNIB_ECLOSED, NULL, 0);
         } else if (e->kind == SNIB__MULTI_ASK) {
                 ask(p, e);
         } else if (e->kind == SNIB__MULTI_RELEASE) {
                 sim_app_part_release(p->server, sim_part_client(p), p->owner, e->wait);
+        } else if (e->kind == SNIB__MULTI_HURRY) {
+                sim_app_part_hurry(p->server, sim_part_client(p), p->owner);
         } else {
                 sim_app_part_cancel(p->server, sim_part_client(p), p->owner);
         }
@@ -231,7 +234,8 @@ static void add_part(struct sim_team *t, int server, int name)
         *p = (struct sim_part){.team = t, .server = s, .number = (int)n, .name = name, .incarnation = c->incarnation};
         p->side = s->options.subject[name] == SIM_RW && sim_chance(sim_ground(f), s->options.read_share);
         p->owner = &c->owners[SIM_OWNERS + t->index * SIM_NAMES + name];
-        t->parts[n] = (struct snib__multi_part){.lease = t->lease, .lasts = t->keep ? SNIB__NEVER : t->lease};
+        t->parts[n] = (struct snib__multi_part){
+            .lease = t->lease, .lasts = t->keep ? SNIB__NEVER : t->lease, .heard = &p->owner->call.heard};
 }
 
 /* Of a plain multilock some, of the others all; in any order. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The invariants of multilocks (M1 to M8) and of the segments of striped locks (T1, T2), in words of their own: from
- * what the members' clients and servers have, not from what the machine thinks. Names are those of doc/design/sim.md.
+ * The invariants of multilocks (M1 to M8) and of the segments of striped locks (T1, T2), in words
+ * of their own: from what the members' clients and servers have, not from what the machine thinks.
+ * Names are those of doc/design/sim.md.
  *
- * Weakened where a member's own promise is (checks.c): a hold that ended by force, or because its server lost its data
- * or its clock stepped, excuses those who believe in it until its client hears of it. Two majorities that share such a
- * member are excused; any others are not.
+ * Weakened where a member's own promise is (checks.c): a hold that ended by force, or because its
+ * server lost its data or its clock stepped, excuses those who believe in it until its client hears
+ * of it. Two majorities that share such a member are excused; any others are not.
  */
 
 #include "core/stripe.h"
@@ -59,7 +60,8 @@ static uint64_t counting(const struct sim_team *t)
 
 /* ---- M3: what the grant is worth ---- */
 
-/* Until when a member counts, by the book: red trusts it a hundredth of its lease and 2 ms less than the server has it.
+/* Until when a member counts, by the book: red trusts it a hundredth of its lease and 2 ms less
+ * than the server has it.
  */
 static snib__ns end_of(const struct sim_team *t, size_t i)
 {
@@ -176,8 +178,8 @@ static void check_released(struct sim_team *t)
         for (size_t i = 0; i < t->machine.count; i++) {
                 const struct sim_log *log = t->part[i].log;
 
-                /* What was lost by time runs out by time at the server too, a moment later; what was handed on within
-                 * its client is another's. */
+                /* What was lost by time runs out by time at the server too, a moment later; what
+                 * was handed on within its client is another's. */
                 taken += log && log->installed && !log->ended && !log->stale && !log->told && is_there(&t->part[i]) &&
                          log->passed == t->part[i].passed;
         }
@@ -361,7 +363,8 @@ void sim_check_teams(struct sim_fleet *f)
 
 /* ---- T2: segments ---- */
 
-/* Each has a name of its own; and keys that differ only in the high halves of their bytes do not all meet in a few. */
+/* Each has a name of its own; and keys that differ only in the high halves of their bytes do not
+ * all meet in a few. */
 void sim_check_stripes(struct sim_fleet *f)
 {
         struct sim *w = sim_ground(f);

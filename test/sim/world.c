@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The world of one seed: memory, time, chance, the event queue, the fault plan and the phases. Not what clients and
- * servers do.
+ * The world of one seed: memory, time, chance, the event queue, the fault plan and the phases. Not
+ * what clients and servers do.
  *
- * Phases: faults; calm (everything heals, the consequences run out); settled (small delays, a bounded number of crashes
- * and cuts, and now every promise about progress is checked); quiet (nobody begins anything, all must come to rest);
- * closed (nothing may be left on the server, at once and after a lease).
+ * Phases: faults; calm (everything heals, the consequences run out); settled (small delays, a
+ * bounded number of crashes and cuts, and now every promise about progress is checked); quiet
+ * (nobody begins anything, all must come to rest); closed (nothing may be left on the server, at
+ * once and after a lease).
  */
 
 #include "base/assert.h"
@@ -21,7 +22,8 @@
 #define CHUNK ((size_t)1 << 20)
 /* Waiting places and claims on the server last this long. */
 #define CLAIM (SNIB__CLAIM_MS * SNIB__MS)
-/* How long all may need to come to rest. Multilocks in several orders stand in each other's way for some time. */
+/* How long all may need to come to rest. Multilocks in several orders stand in each other's way for
+ * some time. */
 #define QUIET_MAX (60 * SNIB__S)
 #define QUIET_MAX_FLEET (600 * SNIB__S)
 

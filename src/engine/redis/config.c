@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The URL of a Redis engine, read once at open into plain values. The password file alone is read again at every dial,
- * so that a rotated password needs no restart. No password stands in any error text.
+ * The URL of a Redis engine, read once at open into plain values. The password file alone is read
+ * again at every dial, so that a rotated password needs no restart. No password stands in any error
+ * text.
  */
 
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "engine/redis/internal.h"
 #include <errno.h>

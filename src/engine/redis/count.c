@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Semaphores, permits, latches and registers: their rows, and what their answers mean. All answers are arrays of
- * integers that begin with a status; -1 is "something else stands there", -2 "out of range".
+ * Semaphores, permits, latches and registers: their rows, and what their answers mean. All answers
+ * are arrays of integers that begin with a status; -1 is "something else stands there", -2 "out of
+ * range".
  *
- * What counts is remembered by the server under the request's id (see the scripts). Of a request that was sent once and
- * answered nobody will ask again, so its memory is taken back at once: a busy server does not fill with them.
+ * What counts is remembered by the server under the request's id (see the scripts). Of a request
+ * that was sent once and answered nobody will ask again, so its memory is taken back at once: a
+ * busy server does not fill with them.
  */
 
 #include "base/error.h"
@@ -72,10 +74,8 @@ static bool refused(struct redis *r, struct request *q, const struct snib__resp_
                 snib__decode_wrong_kind(
                     r, q, q->op.kind == SNIB_KIND_REGISTER ? "a hash of another make" : "a text that is no number");
         else if (v[1].integer == -2)
-                snib__redis_fail(
-                    r, q, SNIB_ELIMIT,
-                    "\"%.120s\": the number would be out of range; permits and counts are a 32 bit integer",
-                    q->op.name.bytes);
+                snib__redis_fail(r, q, SNIB_ELIMIT,
+                                 "the number would be out of range; permits and counts are a 32 bit integer");
         return v[1].integer == -1 || v[1].integer == -2;
 }
 
@@ -84,7 +84,8 @@ static bool yes_or_no(const struct snib__resp_value *v)
         return v[1].integer == 0 || v[1].integer == 1;
 }
 
-/* The answer came too late for who asked: a repetition is under way, and more of them may follow. */
+/* The answer came too late for who asked: a repetition is under way, and more of them may
+ * follow. */
 static bool repeated(const struct redis *r, const struct request *q)
 {
         snib__list_each (it, &r->commands.in_flight) {
@@ -96,10 +97,11 @@ static bool repeated(const struct redis *r, const struct request *q)
         return false;
 }
 
-/* Of a request that was sent once, or of which every copy was answered, and here is its answer, the server need not
- * remember anything; but only once the answer was acted upon: whoever gave up meanwhile undoes it by its id, in a
- * request that must come first, or did not hear it and asks again (redis_unheard()). Looked at now and then again: the
- * repetition's answer may come with this one. */
+/* Of a request that was sent once, or of which every copy was answered, and here is its answer, the
+ * server need not remember anything; but only once the answer was acted upon: whoever gave up
+ * meanwhile undoes it by its id, in a request that must come first, or did not hear it and asks
+ * again (redis_unheard()). Looked at now and then again: the repetition's answer may come with this
+ * one. */
 static void forget(struct redis *r, struct request *q)
 {
         q->forget = (q->tag.attempt == 1 || q->op.settled) && !repeated(r, q);
@@ -157,6 +159,18 @@ static bool awaited(struct redis *r, struct request *q, const struct snib__resp_
         return true;
 }
 
+/* OBSERVE of a latch: has it a count? */
+static bool latch_observed(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count,
+                           snib__ns now)
+{
+        if (!counted(r, q, v, count, now))
+                return false;
+        q->reply.token = q->reply.held;
+        if (q->reply.status == SNIB__INFO && q->reply.token == q->op.token)
+                q->reply.status = SNIB__BUSY;
+        return true;
+}
+
 /* SET to DELETE. {1, value}, {1}: done; {0, value}, {0}: a condition was not met. */
 static bool changed(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
@@ -186,7 +200,8 @@ static bool kept(struct redis *r, struct request *q, const struct snib__resp_val
         return true;
 }
 
-/* ACQUIRE of permits. {1, token}, {2, token}: held now; {0, free, until the first expires}, {0}: not enough; {3}: gone.
+/* ACQUIRE of permits. {1, token}, {2, token}: held now; {0, free, until the first expires}, {0}:
+ * not enough; {3}: gone.
  */
 static bool granted(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
@@ -197,7 +212,8 @@ static bool granted(struct redis *r, struct request *q, const struct snib__resp_
         if (v[1].integer == 1 || v[1].integer == 2) {
                 if (count != 3 || !snib__decode_token(r, &v[2], &p->token))
                         return false;
-                /* The token is the instant of the acquire: a confirmation knows it only from the client. */
+                /* The token is the instant of the acquire: a confirmation knows it only from the
+                 * client. */
                 if (v[1].integer == 2 && q->op.token > 0)
                         p->token = q->op.token;
                 p->status = SNIB__GRANTED;
@@ -216,7 +232,8 @@ static bool granted(struct redis *r, struct request *q, const struct snib__resp_
         return true;
 }
 
-/* QUERY and FORCE of permits. {1, free, out, until the first expires}; {1, free, out}: what was forced; {0}: none. */
+/* QUERY and FORCE of permits. {1, free, out, until the first expires}; {1, free, out}: what was
+ * forced; {0}: none. */
 static bool described(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         struct snib__reply *p = &q->reply;
@@ -243,7 +260,8 @@ static bool described(struct redis *r, struct request *q, const struct snib__res
         return true;
 }
 
-/* QUERY and OBSERVE of a register. {1, version, value}; {0}: there is none; {2}: it is the one that is known. */
+/* QUERY and OBSERVE of a register. {1, version, value}; {0}: there is none; {2}: it is the one that
+ * is known. */
 static bool read_value(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         struct snib__reply *p = &q->reply;
@@ -302,6 +320,7 @@ const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][
     AT(LATCH) = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, awaited},
         [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
+        [SNIB__OBSERVE] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, latch_observed},
         [SNIB__SET] = {SNIB__SCRIPT_LATCH_SET, COUNT, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS, PUT_REPEATED}, changed},
         [SNIB__ADD] = {SNIB__SCRIPT_LATCH_ADD, COUNT, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS, PUT_REPEATED}, changed},
         [SNIB__DELETE] = {SNIB__SCRIPT_LATCH_DELETE, COUNT, NAME_LATCH_CHANNEL, PUT_DONE_MS, PUT_REPEATED}, changed}},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the answers of scripts are made of: numbers as text, whoever holds, and what is said when a name is something
- * else on the server. Bytes are the server's, so nothing is taken for granted.
+ * What the answers of scripts are made of: numbers as text, whoever holds, and what is said when a
+ * name is something else on the server. Bytes are the server's, so nothing is taken for granted.
  */
 
 #include "base/error.h"
@@ -36,7 +36,7 @@ bool snib__decode_token(const struct redis *r, const struct snib__resp_value *v,
 }
 
 /* Whoever wrote the field: shown, and compared with our own ids, which are short and printable. */
-static void decode_id(const struct redis *r, const struct snib__resp_value *v, struct snib__id *ret)
+void snib__decode_id(const struct redis *r, const struct snib__resp_value *v, struct snib__id *ret)
 {
         const char *text = snib__decode_text(r, v);
         size_t n = v->length < SNIB__ID_MAX - 1 ? v->length : SNIB__ID_MAX - 1;
@@ -56,15 +56,17 @@ bool snib__decode_holder(struct redis *r, const struct snib__resp_value *left, c
         ret->holders = ret->held;
         ret->holder.since_ms = -1;
         ret->holder.who.pid = -1;
-        decode_id(r, id, &ret->holder.id);
+        snib__decode_id(r, id, &ret->holder.id);
         return true;
 }
 
 void snib__decode_wrong_kind(struct redis *r, struct request *q, const char *found)
 {
-        snib__redis_fail(r, q, SNIB_EKIND,
-                         "\"%.120s\" is %s on the server, not a %s: use another name, or remove the key",
-                         q->op.name.bytes, found, snib__kind_text(q->op.kind));
+        bool any = q->op.kind == SNIB_KIND_ANY;
+
+        snib__redis_fail(r, q, SNIB_EKIND, "the key is %s, and %s%s%s; use another name, or remove the key", found,
+                         any ? "nothing of ours" : "not ", any ? "" : snib__kind_article(q->op.kind),
+                         any ? "" : snib__kind_text(q->op.kind));
 }
 
 void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__ns now)

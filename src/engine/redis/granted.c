@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the server tells this client alone, on its own channel: that one of its waiters was made holder, or is next; see
- * hand_over.lua. Each message becomes a note of its own. Bytes are the server's: what is not of the form "ID
- * LAST-TOKEN TOKENS NUMBER STREAK NAME", or about the id of another client, is dropped, and so is what comes faster
- * than it is taken: the waiter finds out with its next question. A note's memory lives until the next process().
+ * What the server tells this client alone, on its own channel: that one of its waiters was made
+ * holder, or is next; see hand_over.lua. Each message becomes a note of its own. Bytes are the
+ * server's: what is not of the form "ID LAST-TOKEN TOKENS NUMBER STREAK NAME", or about the id of
+ * another client, is dropped, and so is what comes faster than it is taken: the waiter finds out
+ * with its next question. A note's memory lives until the next process().
  */
 
 #include "base/alloc.h"
@@ -15,8 +16,6 @@
 
 /* Notes that nobody has taken yet. */
 #define GRANTS_MAX 1024
-/* More in a row are not handed on, see hand_over.lua. */
-#define STREAK_MAX 16
 
 struct grant {
         struct note note;
@@ -55,7 +54,8 @@ static bool parse(const struct redis *r, const char *text, size_t length, struct
         memcpy(ret->id.text, text, id);
         text = blank + 1;
         if (!number(&text, end, INT64_MAX, &ret->token) || !number(&text, end, SNIB__TOKEN_BLOCK, &tokens) ||
-            !number(&text, end, UINT32_MAX, &asked) || !number(&text, end, STREAK_MAX, &streak) || ret->token < tokens)
+            !number(&text, end, UINT32_MAX, &asked) || !number(&text, end, SNIB__STREAK_MAX, &streak) ||
+            ret->token < tokens)
                 return false;
         ret->token -= tokens ? tokens - 1 : 0; /* the first of them, as in all answers */
         ret->number = (uint32_t)asked;

@@ -3,11 +3,12 @@
 #define SNIB_ENGINE_REDIS_INTERNAL_H
 
 /*
- * What the files of the Redis engine share. redis.c is the interface and the order of things; link.c one connection;
- * op.c requests about objects and their answers, by the table rows of lock.c (what one or many hold) and count.c (what
- * is counted, and registers); renew.c renewals that go together; names.c keys and channels; watch.c subscriptions,
- * granted.c what is told to this client alone; who.c who stands behind a client uuid; listing.c the list of all that is
- * held; config.c the URL; refusal.c error replies. All of it runs on the one thread that calls the engine.
+ * What the files of the Redis engine share. redis.c is the interface and the order of things;
+ * link.c one connection; op.c requests about objects and their answers, by the table rows of lock.c
+ * (what one or many hold) and count.c (what is counted, and registers); renew.c renewals that go
+ * together; names.c keys and channels; watch.c subscriptions, granted.c what is told to this client
+ * alone; who.c who stands behind a client uuid; listing.c the list of all that is held; config.c
+ * the URL; refusal.c error replies. All of it runs on the one thread that calls the engine.
  */
 
 #include "base/list.h"
@@ -18,14 +19,16 @@
 #include "engine/redis/script.h"
 #include "engine/redis/transport.h"
 
-/* Bytes that wait to be sent, per connection. Beyond it requests are refused at once: the server has stopped reading.
+/* Bytes that wait to be sent, per connection. Beyond it requests are refused at once: the server
+ * has stopped reading.
  */
 #define SNIB__REDIS_OUT_MAX ((size_t)16 << 20)
 /* Requests refused for lack of memory that can wait for next(); see redis.c. */
 #define SNIB__REDIS_REFUSED_MAX 512
 /* Holds that one script renews: it keeps the server for a fifth of a millisecond. */
 #define SNIB__REDIS_RENEWALS_MAX 100
-/* Room for the name of a key or channel beside an object: prefix, braces, the name, an id, suffix. */
+/* Room for the name of a key or channel beside an object: prefix, braces, the name, an id,
+ * suffix. */
 #define SNIB__DERIVED_MAX 1280
 
 struct redis;
@@ -41,6 +44,7 @@ enum redis_name {
         NAME_WAIT_QUEUE, /* plain, fenced: our own waiters, in order */
         NAME_PERMITS,
         NAME_REQUEST, /* memory of a request, with its id behind */
+        NAME_HOLD,    /* what a reader's hold begins with, its id behind */
         NAME_LOCK_CHANNEL,
         NAME_RW_CHANNEL,
         NAME_SEMAPHORE_CHANNEL,
@@ -64,6 +68,7 @@ enum put {
         PUT_ENQUEUE,      /* 1 or 0 */
         PUT_QUESTION,     /* of a waiter's, its number. Above 0: it is to stand in the queue, with "+" if not settled */
         PUT_WAITER_LEASE, /* how long a waiter that says nothing is believed to live */
+        PUT_HOLD_KEY,     /* "{name}:id:rwlock_timeout:1": of a reader's hold */
         PUT_STREAK, /* of a hold that is handed on, plus 1; 0: an earlier request of this id may be executed late */
         PUT_UNDER,
         PUT_N,
@@ -86,8 +91,8 @@ struct row {
         enum snib__redis_script_id script;
         unsigned char keys; /* so many of `puts` are keys */
         unsigned char puts[SNIB__REDIS_PUTS_MAX];
-        /* An answer that is an array of at least one integer, v[1]. Completes the request, or answers false: nonsense.
-         * NULL: there is no such request. */
+        /* An answer that is an array of at least one integer, v[1]. Completes the request, or
+         * answers false: nonsense. NULL: there is no such request. */
         bool (*decode)(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count,
                        snib__ns now);
 };
@@ -109,7 +114,7 @@ struct note {
 };
 
 enum request_kind {
-        REQUEST_HANDSHAKE = 1, /* AUTH, SELECT, PING: all must succeed */
+        REQUEST_HANDSHAKE = 1, /* AUTH, SELECT, PING: all must succeed; HELLO, INFO: what they say of the server */
         REQUEST_PING,
         REQUEST_OP,       /* a script about an object */
         REQUEST_RENEWALS, /* renew_many.lua for many holds; see renew.c */
@@ -125,8 +130,8 @@ enum request_kind {
         REQUEST_LIST_WHO   /* listing; id */
 };
 
-/* One command whose reply is awaited. Pooled; in exactly one of: redis.free, link.in_flight, redis.notes,
- * redis.spent (all by note.link). */
+/* One command whose reply is awaited. Pooled; in exactly one of: redis.free, link.in_flight,
+ * redis.notes, redis.spent (all by note.link). */
 struct request {
         struct note note;
         enum request_kind kind;
@@ -267,6 +272,7 @@ struct redis {
         char uuid[37];
         struct snib__who who;
         struct link commands, subscriptions;
+        char version[16];                    /* of the server, as it says; empty: it does not */
         char scratch[2 * SNIB__DERIVED_MAX]; /* of the request that is being written */
         struct snib__tree channels;
         uint32_t watched;       /* faces with at least one watch */
@@ -292,6 +298,7 @@ struct redis {
         snib__ns who_look_up; /* no other look-up before this */
         bool who_used;        /* this client has held or waited: others may want to know who it is */
         snib__ns who_due;     /* when to write its record again */
+        int64_t who_left_ms;  /* the longest lease of what it left: its record stays so long */
 };
 
 /* redis.c */
@@ -325,8 +332,8 @@ int snib__redis_password(struct redis_config *config, struct snib_error *err);
 /* link.c */
 void snib__link_init(struct link *l, struct redis *r, enum snib__redis_role role);
 void snib__link_done(struct link *l);
-/* A command is written at the end of what is to be sent: begin, each of the `argc` arguments, which have at most
- * `texts` bytes together, end. What was not ended was not written. */
+/* A command is written at the end of what is to be sent: begin, each of the `argc` arguments, which
+ * have at most `texts` bytes together, end. What was not ended was not written. */
 struct writing {
         char *at;
         int left; /* arguments */
@@ -355,15 +362,16 @@ bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_
                     snib__ns now, const char **ret_why);
 /* Fails the request for an error reply, or sends it again after NOSCRIPT. */
 void snib__op_refused(struct redis *r, struct request *q, const char *text, snib__ns now);
-/* A later request about the same name has left already: executing this one after it would turn their order round. */
+/* A later request about the same name has left already: executing this one after it would turn
+ * their order round. */
 bool snib__op_overtaken(const struct redis *r, struct snib__name name);
 extern const char snib__redis_no_room[], snib__redis_forgotten[], snib__redis_unknown_script[]; /* error texts */
 bool snib__op_waiters_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count);
 /* Takes over what was asked, with copies of what it points at. False: no memory. */
 bool snib__op_keep(struct request *q, const struct snib__op *op);
 const struct row *snib__op_row(const struct snib__op *op);
-/* Copies data of the answer to where it lives until the request is recycled, in place of that of the request. False: no
- * memory. */
+/* Copies data of the answer to where it lives until the request is recycled, in place of that of
+ * the request. False: no memory. */
 bool snib__op_keep_answer(struct request *q, const void *data, size_t length);
 
 /* renew.c */
@@ -382,7 +390,8 @@ void snib__renewals_free(struct redis *r, struct request *q);
 /* lock.c */
 extern const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1];
 extern const struct row snib__any_row; /* QUERY of kind ANY */
-/* Reads what query.lua answered into *ret. False: nonsense. ret->status FAILED: what is there is none of ours. */
+/* Reads what query.lua answered into *ret. False: nonsense. ret->status FAILED: what is there is
+ * none of ours. */
 bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *values, size_t count,
                            struct snib__reply *ret);
 
@@ -394,7 +403,8 @@ extern const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHOR
 extern const struct row snib__release_ids_row; /* RELEASE of PERMITS by their ids */
 /* How many bytes the ids of the permits take that `op` is about; 0: about none. */
 size_t snib__count_ids_length(const struct snib__op *op);
-/* Takes back the server's memory of a request that was answered, and whose answer was acted upon. */
+/* Takes back the server's memory of a request that was answered, and whose answer was acted
+ * upon. */
 void snib__count_forget(struct redis *r, struct request *q, snib__ns now);
 /* Writes them. False: they are not ids. */
 bool snib__count_ids(const struct snib__op *op, char *ret);
@@ -405,12 +415,16 @@ const char *snib__decode_text(const struct redis *r, const struct snib__resp_val
 bool snib__decode_token(const struct redis *r, const struct snib__resp_value *v, int64_t *ret);
 /* Any number as Redis writes it, also below 0. */
 bool snib__decode_number(const struct redis *r, const struct snib__resp_value *v, int64_t *ret);
-/* Time left as PTTL says it, and whoever wrote the field, into held, left_ms, holder. False: nonsense. */
+/* Time left as PTTL says it, and whoever wrote the field, into held, left_ms, holder. False:
+ * nonsense. */
+void snib__decode_id(const struct redis *r, const struct snib__resp_value *v, struct snib__id *ret);
 bool snib__decode_holder(struct redis *r, const struct snib__resp_value *left, const struct snib__resp_value *id,
                          struct snib__reply *ret);
-/* Fails the request because the name is `found` on the server ("a read-write lock"), not what was asked for. */
+/* Fails the request because the name is `found` on the server ("a read-write lock"), not what was
+ * asked for. */
 void snib__decode_wrong_kind(struct redis *r, struct request *q, const char *found);
-/* Completes a request whose reply names a holder: with what the cache knows of it, after asking if `ask`. */
+/* Completes a request whose reply names a holder: with what the cache knows of it, after asking if
+ * `ask`. */
 void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__ns now);
 
 /* names.c */
@@ -418,7 +432,8 @@ void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__n
 size_t snib__name_write(enum redis_name which, struct snib__name name, char *ret);
 /* The same for "<which>:<id>". */
 size_t snib__name_write_id(enum redis_name which, struct snib__name name, const struct snib__id *id, char *ret);
-/* How long it is, and just that much of it, for who knows already whether the object's tag is `braced`. */
+/* How long it is, and just that much of it, for who knows already whether the object's tag is
+ * `braced`. */
 size_t snib__name_length(enum redis_name which, struct snib__name name, bool braced);
 void snib__name_put(enum redis_name which, struct snib__name name, bool braced, char *ret);
 /* Whether its tag is the name with braces around it. */
@@ -454,11 +469,14 @@ void snib__granted_free(struct note *note);
 
 /* who.c */
 void snib__who_used(struct redis *r, snib__ns now);
+/* Something stays behind for so long when the client is closed. */
+void snib__who_left(struct redis *r, int64_t lease_ms);
 void snib__who_refresh(struct redis *r, snib__ns now);
 void snib__who_remove(struct redis *r, snib__ns now);
 /* The uuid at the start of a hold id, or false. */
 bool snib__who_uuid(const struct snib__id *id, char ret[37]);
-/* Who the holder is whose id stands there, and whether it is foreign, as far as is known. False: it is to be asked. */
+/* Who the holder is whose id stands there, and whether it is foreign, as far as is known. False: it
+ * is to be asked. */
 bool snib__who_find(struct redis *r, struct snib__reply *ret, snib__ns now);
 /* Known to be no client of ours. */
 bool snib__who_foreign(struct redis *r, const struct snib__id *id);
@@ -487,5 +505,11 @@ struct refusal {
 };
 /* The row for an error reply. Never NULL. */
 const struct refusal *snib__refusal_find(const char *text);
+/* Without what servers before 7 put in front of what a script was answered. */
+const char *snib__refusal_text(const char *text);
+/* Of a missing right (SNIB_EPERM): the command that may not be run, in lower case, as the server or
+ * the script says it, or as it stands in the line of the script that the server names. False: it is
+ * not said, or it is a key. */
+bool snib__refusal_command(const char *text, const char *script, char *ret, size_t size);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One connection: dial, handshake, bytes out, replies in, deadlines, heartbeat, reconnect. It matches replies with
- * requests by their order and knows nothing of what they mean. Invariants: requests are answered in the order in which
- * they were sent; in_flight is empty unless there is a connection; anything that is not understood closes the
- * connection, so that no reply is ever given to a wrong request.
+ * One connection: dial, handshake, bytes out, replies in, deadlines, heartbeat, reconnect. It
+ * matches replies with requests by their order and knows nothing of what they mean. Invariants:
+ * requests are answered in the order in which they were sent; in_flight is empty unless there is a
+ * connection; anything that is not understood closes the connection, so that no reply is ever given
+ * to a wrong request.
  *
  *     IDLE --wanted, retry_at--> DIALING --dialed--> HANDSHAKE --all answered--> READY
  *       ^------------------------- any failure, with back-off ---------------------|
@@ -22,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The wait before dial number n is drawn from [0, min(MAX, FIRST * 2^n)): full jitter, so that clients of a restarted
- * server do not come in step. */
+/* The wait before dial number n is drawn from [0, min(MAX, FIRST * 2^n)): full jitter, so that
+ * clients of a restarted server do not come in step. */
 #define BACKOFF_FIRST (50 * SNIB__MS)
 #define BACKOFF_MAX (2 * SNIB__S)
 /* A connection that lasted this long was good; the next failure starts from the beginning. */
@@ -57,7 +58,8 @@ static const char *role_name(const struct link *l)
 
 /* ---- out */
 
-/* Room for so many bytes at the end of what is to be sent; NULL if it would be too much, or memory is short. */
+/* Room for so many bytes at the end of what is to be sent; NULL if it would be too much, or memory
+ * is short. */
 static char *reserve(struct link *l, size_t length)
 {
         if (l->out_sent == l->out_length) {
@@ -96,7 +98,8 @@ static inline char *put_head(char *at, char type, size_t number)
         return at;
 }
 
-/* A request is an array of bulk strings. Written in place: hiredis' formatter cost a twentieth of an acquire. */
+/* A request is an array of bulk strings. Written in place: hiredis' formatter cost a twentieth of
+ * an acquire. */
 bool snib__link_begin(struct link *l, struct writing *ret, int argc, size_t texts)
 {
         char *at = NULL;
@@ -269,8 +272,9 @@ static bool handshake_command(struct link *l, int argc, const char **argv, snib_
         return false;
 }
 
-/* AUTH and SELECT as needed, and always PING: what a server that is loading, full or protected answers to it is worth
- * knowing at once. */
+/* AUTH and SELECT as needed, and always PING: what a server that is loading, full or protected
+ * answers to it is worth knowing at once. HELLO says what the server is; it comes before SELECT,
+ * which a cluster has not. All in one round trip. */
 static void shake_hands(struct link *l, snib__ns now)
 {
         struct redis_config *c = &l->redis->config;
@@ -288,6 +292,8 @@ static void shake_hands(struct link *l, snib__ns now)
                 done = handshake_command(l, 3, (const char *[]){"AUTH", c->user, c->password}, now);
         else if (c->has_password)
                 done = handshake_command(l, 2, (const char *[]){"AUTH", c->password}, now);
+        if (done && l->role == SNIB__REDIS_COMMANDS)
+                done = handshake_command(l, 2, (const char *[]){"HELLO", "2"}, now);
         snprintf(db, sizeof(db), "%d", c->db);
         if (done && c->db)
                 done = handshake_command(l, 2, (const char *[]){"SELECT", db}, now);
@@ -314,20 +320,96 @@ static void dialed(struct link *l, snib__ns now)
 
 /* ---- in */
 
+static void handshake_refused(struct link *l, const struct request *q, const char *text, snib__ns now)
+{
+        const struct refusal *row = snib__refusal_find(text);
+        int code = row->prefix[0] ? row->code : strcmp(q->handshake, "AUTH") ? SNIB_EREFUSED : SNIB_EAUTH;
+
+        fail_text(l, now, code, "the server answered \"%.120s\" to %s; %s", text, q->handshake,
+                  code == SNIB_EAUTH ? "check user and password" : row->advice);
+}
+
+/* What is no single server. False: the connection has been closed. */
+static bool check_mode(struct link *l, const char *mode, snib__ns now)
+{
+        if (!strncmp(mode, "cluster", 7))
+                fail_text(l, now, SNIB_EUNSUPPORTED,
+                          "the server is a node of a cluster, where locks of other nodes cannot be had and Java "
+                          "clients would not be woken; use a server that is not in cluster mode: this build has no "
+                          "redis+cluster:// yet");
+        else if (!strncmp(mode, "sentinel", 8))
+                fail_text(l, now, SNIB_EUNSUPPORTED,
+                          "the server is a Sentinel, which keeps no locks; give the address of the server that it "
+                          "watches: this build has no redis+sentinel:// yet");
+        return l->conn != NULL;
+}
+
+static bool is_string(const struct link *l, const struct snib__resp_value *v, const char *text)
+{
+        return (v->type == SNIB__RESP_STRING || v->type == SNIB__RESP_STATUS) &&
+               !strcmp(snib__resp_text(l->resp, v), text);
+}
+
+static void set_version(struct redis *r, const char *text)
+{
+        size_t n = strspn(text, "0123456789.");
+
+        snprintf(r->version, sizeof(r->version), "%.*s", (int)n, text);
+}
+
+/* {"server", ..., "version", ..., "mode", ..., "modules", {...}}. A server before 6.0, or one that
+ * only resembles a Redis, does not know it; INFO may tell then, and if it does not, nobody does.
+ * False: the connection has been closed. */
+static bool hello_reply(struct link *l, const struct request *q, const struct snib__resp_value *v, size_t count,
+                        snib__ns now)
+{
+        if (v->type == SNIB__RESP_ERROR) {
+                const char *text = snib__resp_text(l->resp, v);
+                const struct refusal *row = snib__refusal_find(text);
+
+                if (row->close && row->code != SNIB_EAUTH) /* said to whoever connects. NOAUTH is PING's to hear */
+                        handshake_refused(l, q, text, now);
+                else if (!row->prefix[0] && !handshake_command(l, 2, (const char *[]){"INFO", "server"}, now))
+                        fail_text(l, now, SNIB_ENOMEM, "out of memory for a connection");
+                return l->conn != NULL;
+        }
+        if (v->type != SNIB__RESP_ARRAY)
+                fail_text(l, now, SNIB_EPROTOCOL, "the server's answer to HELLO makes no sense; is it a Redis?");
+        for (size_t i = 1; l->conn && i + 1 < count && v[i + 1].type != SNIB__RESP_ARRAY; i += 2) {
+                if (is_string(l, &v[i], "version"))
+                        set_version(l->redis, snib__resp_text(l->resp, &v[i + 1]));
+                else if (is_string(l, &v[i], "mode") && !check_mode(l, snib__resp_text(l->resp, &v[i + 1]), now))
+                        return false;
+        }
+        return l->conn != NULL;
+}
+
+/* Lines "key:value". False: the connection has been closed. */
+static bool info_reply(struct link *l, const struct snib__resp_value *v, snib__ns now)
+{
+        const char *text = v->type == SNIB__RESP_STRING ? snib__resp_text(l->resp, v) : "";
+        const char *version = strstr(text, "\nredis_version:"), *mode = strstr(text, "\nredis_mode:");
+
+        if (version)
+                set_version(l->redis, version + strlen("\nredis_version:"));
+        return !mode || check_mode(l, mode + strlen("\nredis_mode:"), now);
+}
+
 static void handshake_reply(struct link *l, const struct request *q, const struct snib__resp_value *v, size_t count,
                             snib__ns now)
 {
-        const char *text = v->type == SNIB__RESP_ERROR ? snib__resp_text(l->resp, v) : NULL;
-
-        if (text) {
-                const struct refusal *row = snib__refusal_find(text);
-                int code = row->prefix[0] ? row->code : strcmp(q->handshake, "AUTH") ? SNIB_EREFUSED : SNIB_EAUTH;
-                fail_text(l, now, code, "the server answered \"%.120s\" to %s; %s", text, q->handshake,
-                          code == SNIB_EAUTH ? "check user and password" : row->advice);
+        if (!strcmp(q->handshake, "HELLO") || !strcmp(q->handshake, "INFO")) {
+                if (!(q->handshake[0] == 'H' ? hello_reply(l, q, v, count, now) : info_reply(l, v, now)))
+                        return;
+        } else if (v->type == SNIB__RESP_ERROR) {
+                handshake_refused(l, q, snib__resp_text(l->resp, v), now);
+                return;
         } else if (count != 1 || v->type != SNIB__RESP_STATUS) {
                 fail_text(l, now, SNIB_EPROTOCOL, "the server's answer to %s makes no sense; is it a Redis?",
                           q->handshake);
-        } else if (snib__list_empty(&l->in_flight)) {
+                return;
+        }
+        if (snib__list_empty(&l->in_flight)) {
                 l->state = LINK_READY;
                 l->ready_at = l->heard_at = now;
                 memset(l->by_text, 1, sizeof(l->by_text));
@@ -498,8 +580,9 @@ void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now
         if (l->state != LINK_HANDSHAKE && l->state != LINK_READY)
                 return;
         snib__link_flush(l);
-        /* A broken connection too: what the server said last may be the reason. And before a deadline ends it: after a
-         * pause of this process the answer may have been here for long. */
+        /* A broken connection too: what the server said last may be the reason. And before a
+         * deadline ends it: after a pause of this process the answer may have been here for
+         * long. */
         if (revents || l->more || l->broken || now >= snib__link_deadline(l, true))
                 receive(l, revents > 0, now);
         if (l->conn && l->broken)

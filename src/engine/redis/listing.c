@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The list of all that is held in the database, and of registers: SCAN in steps that do not hold the server up, first
- * for hashes, then for sets of permits; the query script for every key of a step in batches, then who the holders are.
- * What is none of ours, or went away meanwhile, is left out; something may be told twice, as SCAN may. Told items live
- * until the next process(), which begins the next batch. Phases:
+ * The list of all that is held in the database, and of registers: SCAN in steps that do not hold
+ * the server up, first for hashes, then for sets of permits; the query script for every key of a
+ * step in batches, then who the holders are. What is none of ours, or went away meanwhile, is left
+ * out; something may be told twice, as SCAN may. Told items live until the next process(), which
+ * begins the next batch. Phases:
  *
  *     NEXT -> SCAN -> NEXT -> LOCKS -> WHO -> TOLD -> NEXT ... -> END
  */
@@ -78,7 +79,7 @@ static void fail(struct redis *r, struct listing *l, int code, const char *why)
         if (!q)
                 return;
         l->end = NULL;
-        snib__redis_fail(r, q, code, "listing the locks: %s", why);
+        snib__redis_fail(r, q, code, "%s", why);
 }
 
 /* Sends a request of this listing; without it the listing fails. */
@@ -269,7 +270,8 @@ static bool scanned(struct redis *r, struct listing *l, const struct snib__resp_
         return true;
 }
 
-/* What is told: a lock whose field is an owner (a uuid, a colon, more), permits that are out, a register. */
+/* What is told: a lock whose field is an owner (a uuid, a colon, more), permits that are out, a
+ * register. */
 static bool worth_telling(const struct snib__reply *reply)
 {
         char uuid[37];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Locks of every kind, read-write locks, elections: their rows, and what their answers mean; and what query.lua says of
- * whatever stands under a name. Not what is counted (count.c). Keeps nothing between two calls.
+ * Locks of every kind, read-write locks, elections: their rows, and what their answers mean; and
+ * what query.lua says of whatever stands under a name. Not what is counted (count.c). Keeps nothing
+ * between two calls.
  */
 
 #include "engine/redis/internal.h"
@@ -10,17 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* {-1, fields, has a field "mode"}: a hash, but no lock of the kind that was asked for. */
+/* A hash of somebody else's. */
+static void hash_of(int64_t fields, char *ret, size_t size)
+{
+        snprintf(ret, size, "a hash of %" PRId64 " field%s of another make", fields, fields == 1 ? "" : "s");
+}
+
+/* {-1, fields, what}: a hash, but no lock of the kind that was asked for; see what_hash.lua. */
 static bool wrong_kind(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
 {
         char found[64];
 
         if (count != 4 || v[2].type != SNIB__RESP_INTEGER || v[3].type != SNIB__RESP_INTEGER)
                 return false;
-        snprintf(found, sizeof(found), "a hash of %" PRId64 " fields", v[2].integer);
-        if (v[2].integer == 1)
-                snprintf(found, sizeof(found), "a lock");
-        snib__decode_wrong_kind(r, q, v[3].integer == 1 ? "a read-write lock" : found);
+        hash_of(v[2].integer, found, sizeof(found));
+        snib__decode_wrong_kind(r, q, v[3].integer == 1 ? "a read-write lock" : v[3].integer == 2 ? "a lock" : found);
         return true;
 }
 
@@ -30,7 +35,8 @@ static bool queues(int kind)
         return snib__redis_engine.queues & SNIB__KIND_BIT(kind);
 }
 
-/* {0, left, holder}: busy, or gone; of a lock with a queue {0, left, holder, place, waiters}: busy. */
+/* {0, left, holder}: busy, or gone; of a lock with a queue {0, left, holder, place, waiters}:
+ * busy. */
 static bool refused(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count)
 {
         struct snib__reply *p = &q->reply;
@@ -61,14 +67,11 @@ static bool acquired(struct redis *r, struct request *q, const struct snib__resp
         if (v[1].integer == 0) {
                 if (!refused(r, q, v, count))
                         return false;
-                if (!strcmp(p->holder.id.text, "mode")) {
-                        snib__decode_wrong_kind(r, q, "a read-write lock");
-                        return true;
-                }
         } else {
                 if (count != 3 || (v[1].integer != 1 && v[1].integer != 2) || !snib__decode_token(r, &v[2], &p->token))
                         return false;
-                /* A plain lock's token is the instant of its acquire: a confirmation knows it only from the client. */
+                /* A plain lock's token is the instant of its acquire: a confirmation knows it only
+                 * from the client. */
                 if (q->op.kind == SNIB_KIND_FENCED || q->op.kind == SNIB_KIND_ELECTION)
                         p->token -= snib__kind_tokens(q->op.kind) - 1;
                 else if (v[1].integer == 2 && q->op.token > 0)
@@ -139,7 +142,8 @@ bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *v, si
         int64_t token = -1;
         size_t thing;
 
-        if (count != 9 || (v[1].integer != 0 && v[1].integer != 1) || v[5].type != SNIB__RESP_INTEGER ||
+        if (count != 11 || v[9].type != SNIB__RESP_STRING || v[10].type != SNIB__RESP_INTEGER || v[10].integer < -1 ||
+            (v[1].integer != 0 && v[1].integer != 1) || v[5].type != SNIB__RESP_INTEGER ||
             v[6].type != SNIB__RESP_INTEGER || v[7].type != SNIB__RESP_STRING || v[8].type != SNIB__RESP_STRING ||
             v[5].integer < 0 || (v[7].length && !snib__decode_token(r, &v[7], &token)) ||
             (v[8].length && !snib__decode_number(r, &v[8], &ret->value)) || !snib__decode_holder(r, &v[3], &v[4], ret))
@@ -152,6 +156,8 @@ bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *v, si
         ret->held = v[1].integer == 1;
         ret->holders = v[5].integer;
         ret->token = token;
+        snib__decode_id(r, &v[9], &ret->next);
+        ret->next_left_ms = v[10].integer;
         if (ret->kind == SNIB_KIND_FAIR) {
                 ret->waiters = v[6].integer;
                 ret->waiters_at_least = false;
@@ -177,9 +183,9 @@ static void foreign_key(struct redis *r, struct request *q, const struct snib__r
         char found[64];
 
         if (!strcmp(snib__decode_text(r, &v[2]), "hash"))
-                snprintf(found, sizeof(found), "a hash of %" PRId64 " fields", v[3].integer);
+                hash_of(v[3].integer, found, sizeof(found));
         else
-                snprintf(found, sizeof(found), "a key of type %.20s", snib__decode_text(r, &v[2]));
+                snprintf(found, sizeof(found), "of type %.20s", snib__decode_text(r, &v[2]));
         snib__decode_wrong_kind(r, q, found);
 }
 
@@ -221,7 +227,8 @@ static bool described(struct redis *r, struct request *q, const struct snib__res
         return true;
 }
 
-/* OBSERVE: the state is the token of the hold. Of one without a token no more is known than that it is there. */
+/* OBSERVE: the state is the token of the hold. Of one without a token no more is known than that it
+ * is there. */
 static bool observed(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         struct snib__reply *p = &q->reply;
@@ -236,10 +243,19 @@ static bool observed(struct redis *r, struct request *q, const struct snib__resp
 }
 
 #define FAIR_PUTS PUT_NAME, NAME_QUEUE, NAME_TURNS, NAME_WAITING, PUT_VERB, PUT_ID, NAME_LOCK_CHANNEL
-#define SIDE_PUTS PUT_NAME, PUT_VERB, PUT_KIND, PUT_ID, NAME_TAG, NAME_RW_CHANNEL
+#define SIDE_PUTS PUT_VERB, PUT_KIND, PUT_ID, NAME_TAG, NAME_RW_CHANNEL
+/* A reader's key of its hold is named, so that who has no right to it is refused at once. */
+#define READ_PUTS \
+        2,        \
+        {         \
+                PUT_NAME, PUT_HOLD_KEY, SIDE_PUTS
+#define WRITE_PUTS \
+        1,         \
+        {          \
+                PUT_NAME, SIDE_PUTS
 
 /* clang-format off */
-#define LOOKED 1, {PUT_NAME, NAME_TAG, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS, NAME_WAIT_QUEUE}
+#define LOOKED 1, {PUT_NAME, NAME_TAG, NAME_TOKEN, NAME_QUEUE, NAME_PERMITS, NAME_WAIT_QUEUE, NAME_TURNS}
 #define QUERIED [SNIB__QUERY] = {SNIB__SCRIPT_QUERY, LOOKED, described}
 #define OBSERVED [SNIB__OBSERVE] = {SNIB__SCRIPT_QUERY, LOOKED, observed}
 #define RENEWED [SNIB__RENEW] = {SNIB__SCRIPT_RENEW, 1, {PUT_NAME, PUT_ID, PUT_LEASE}, kept}
@@ -262,7 +278,7 @@ const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
     [SNIB_KIND_FAIR] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS, PUT_LEASE, PUT_TOKEN, PUT_ENQUEUE, PUT_WAITER_LEASE}, acquired},
         [SNIB__RELEASE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS}, kept},
-        [SNIB__FORCE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS}, forced},
+        [SNIB__FORCE] = {SNIB__SCRIPT_FAIR, 4, {FAIR_PUTS, PUT_UNDER}, forced},
         RENEWED, QUERIED, OBSERVED},
     /* Nobody is told of its end: its waiters poll. */
     [SNIB_KIND_SPIN] = {
@@ -276,14 +292,14 @@ const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
                            {PUT_NAME, NAME_TOKEN, PUT_ID, PUT_LEASE, PUT_LAST_TOKEN, PUT_TOKENS, NAME_LOCK_CHANNEL},
                            acquired},
         RENEWED, ENDED, QUERIED, OBSERVED},
-#define BOTH_SIDES \
-        [SNIB__ACQUIRE] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS, PUT_LEASE, PUT_TOKEN, PUT_UNDER}, acquired}, \
-        [SNIB__RELEASE] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS}, kept}, \
-        [SNIB__RENEW] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS, PUT_LEASE}, kept}, \
-        [SNIB__FORCE] = {SNIB__SCRIPT_RW, 1, {SIDE_PUTS}, forced}, \
+#define SIDE(puts) \
+        [SNIB__ACQUIRE] = {SNIB__SCRIPT_RW, puts, PUT_LEASE, PUT_TOKEN, PUT_UNDER}, acquired}, \
+        [SNIB__RELEASE] = {SNIB__SCRIPT_RW, puts}, kept}, \
+        [SNIB__RENEW] = {SNIB__SCRIPT_RW, puts, PUT_LEASE}, kept}, \
+        [SNIB__FORCE] = {SNIB__SCRIPT_RW, WRITE_PUTS}, forced}, \
         QUERIED
-    [SNIB_KIND_READ] = {BOTH_SIDES},
-    [SNIB_KIND_WRITE] = {BOTH_SIDES},
+    [SNIB_KIND_READ] = {SIDE(READ_PUTS)},
+    [SNIB_KIND_WRITE] = {SIDE(WRITE_PUTS)},
 };
 /* clang-format on */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The names of keys and channels beside an object, as Redisson makes them: a prefix, the name in braces, a suffix. A
- * name with a brace anywhere is its own tag and gets no further ones, except on a latch's channel, which always has
- * them. Pure.
+ * The names of keys and channels beside an object, as Redisson makes them: a prefix, the name in
+ * braces, a suffix. A name with a brace anywhere is its own tag and gets no further ones, except on
+ * a latch's channel, which always has them. Pure.
  */
 
 #include "engine/redis/internal.h"
@@ -26,6 +26,7 @@ static const struct {
                   [NAME_WAIT_QUEUE] = FORM("snib_queue:", "", false),
                   [NAME_PERMITS] = FORM("", ":timeout", false),
                   [NAME_REQUEST] = FORM("snib_request:", ":", false),
+                  [NAME_HOLD] = FORM("", ":", false),
                   [NAME_LOCK_CHANNEL] = FORM("redisson_lock__channel:", "", false),
                   [NAME_LISTENING] = FORM("snib_listening:", "", false),
                   [NAME_RW_CHANNEL] = FORM("redisson_rwlock:", "", false),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Requests about one object: which script with which arguments, by the row of its kind and verb; the way of the answer
- * to the row's decoder. A script goes by its SHA-1, and by its text the first time on a connection and after NOSCRIPT.
- * Every answer has one of a few fixed shapes; any other is nonsense and ends the connection.
+ * Requests about one object: which script with which arguments, by the row of its kind and verb;
+ * the way of the answer to the row's decoder. A script goes by its SHA-1, and by its text the first
+ * time on a connection and after NOSCRIPT. Every answer has one of a few fixed shapes; any other is
+ * nonsense and ends the connection.
  */
 
 #include "base/alloc.h"
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "engine/redis/internal.h"
 #include "model/record.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +114,8 @@ static void put_name(struct command *c, enum redis_name which, struct snib__name
         snib__name_put(which, name, c->braced, snib__link_place(&c->to, snib__name_length(which, name, c->braced)));
 }
 
-/* Only who would hear of a grant is to stand in the queue. The first question leaves nothing there to take back. */
+/* Only who would hear of a grant is to stand in the queue. The first question leaves nothing there
+ * to take back. */
 static int64_t question_number(const struct redis *r, const struct request *q)
 {
         int64_t number = q->tag.attempt;
@@ -132,6 +135,16 @@ static void put_question(struct command *c, int64_t number, bool settled)
                 c->made[length] = '+';
                 put(c, c->made, length + !settled);
         }
+}
+
+/* Redisson counts the holds of a reader; ours have an id each, and number 1. */
+static void put_hold_key(struct command *c, const struct snib__op *op)
+{
+        static const char suffix[] = ":rwlock_timeout:1";
+        size_t length = snib__name_write_id(NAME_HOLD, op->name, &op->id, c->made);
+
+        memcpy(c->made + length, suffix, sizeof(suffix) - 1);
+        put(c, c->made, length + sizeof(suffix) - 1);
 }
 
 static void put_one(struct command *c, const struct redis *r, const struct request *q, enum put what)
@@ -196,6 +209,9 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
         case PUT_REQUEST_KEY:
                 put(c, c->made, snib__name_write_id(NAME_REQUEST, op->name, &op->id, c->made));
                 break;
+        case PUT_HOLD_KEY:
+                put_hold_key(c, op);
+                break;
         case PUT_DONE_MS:
                 put_number(c, SNIB__DONE_MS);
                 break;
@@ -208,15 +224,16 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
         }
 }
 
-/* Room for `count` arguments that put_one() puts, each made of the name and less than what may stand around it, or what
- * the request carries. */
+/* Room for `count` arguments that put_one() puts, each made of the name and less than what may
+ * stand around it, or what the request carries. */
 static size_t room_of(const struct request *q, int count)
 {
         return (size_t)count * (q->op.name.length + SNIB__DERIVED_MAX - SNIB_NAME_MAX) + q->op.data_length;
 }
 
-/* How many listen to the channels on which waiters of this kind wait, in a request of its own before that of the
- * QUERY, so that its reply is there first. Without it the answer is only poorer. */
+/* How many listen to the channels on which waiters of this kind wait, in a request of its own
+ * before that of the QUERY, so that its reply is there first. Without it the answer is only
+ * poorer. */
 static void send_waiters(struct redis *r, struct request *q, snib__ns now)
 {
         int first = q->op.kind == SNIB_KIND_ANY ? NAME_LOCK_CHANNEL : (int)snib__name_channel(q->op.kind);
@@ -285,8 +302,8 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
 /* ---- answers */
 
 const char snib__redis_no_room[] = "no room to send a request: the server does not read";
-const char snib__redis_forgotten[] = "the server has forgotten the scripts: try again";
-const char snib__redis_unknown_script[] = "the server does not know a script that was just sent: is it a proxy?";
+const char snib__redis_forgotten[] = "the server has forgotten the scripts; try again";
+const char snib__redis_unknown_script[] = "the server does not know a script that was just sent; is it a proxy?";
 
 bool snib__op_overtaken(const struct redis *r, struct snib__name name)
 {
@@ -303,7 +320,8 @@ bool snib__op_overtaken(const struct redis *r, struct snib__name name)
         return false;
 }
 
-/* The server does not know the script (restart, SCRIPT FLUSH, fail-over): once more, with its text. */
+/* The server does not know the script (restart, SCRIPT FLUSH, fail-over): once more, with its
+ * text. */
 static void send_text(struct redis *r, struct request *q, snib__ns now)
 {
         r->commands.by_text[q->row->script] = true;
@@ -315,17 +333,75 @@ static void send_text(struct redis *r, struct request *q, snib__ns now)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "the connection to the server broke");
 }
 
+/* Patterns for the keys of a request: those whose names are made of ids end in '*'. */
+static void key_patterns(const struct request *q, char *ret, size_t size)
+{
+        struct snib__name name = q->op.name;
+        size_t at = 0;
+
+        ret[0] = 0;
+        for (int i = 0; i < q->row->keys && at < size; i++) {
+                int which = q->row->puts[i];
+                char key[SNIB__DERIVED_MAX] = "";
+
+                if (which < NAMES)
+                        key[snib__name_write((enum redis_name)which, name, key)] = 0;
+                else if (which == PUT_REQUEST_KEY || which == PUT_HOLD_KEY)
+                        key[snib__name_write(which == PUT_HOLD_KEY ? NAME_HOLD : NAME_REQUEST, name, key)] = '*';
+                at += (size_t)snprintf(ret + at, size - at, "%s~%s", i ? " " : "", key[0] ? key : name.bytes);
+        }
+        if (q->row->script == SNIB__SCRIPT_RW && q->row->keys == 1 && at < size) { /* a writer looks at the readers' */
+                char key[SNIB__DERIVED_MAX] = "";
+
+                key[snib__name_write(NAME_HOLD, name, key)] = '*';
+                (void)snprintf(ret + at, size - at, " ~%s", key);
+        }
+}
+
+/* The user lacks a right: which one. False: the server says it, or nobody does. */
+static bool no_right(struct redis *r, struct request *q, const char *text)
+{
+        const struct snib__redis_script *s = &snib__redis_scripts[q->row->script];
+        char right[SNIB_ERROR_TEXT_MAX];
+
+        if (snib__refusal_command(text, s->text, right, sizeof(right))) {
+                snib__redis_fail(r, q, SNIB_EPERM, "the server does not let this user run %.60s; grant +%.60s", right,
+                                 right);
+                return true;
+        }
+        if (!strstr(text, " key"))
+                return false;
+        key_patterns(q, right, sizeof(right));
+        snib__redis_fail(r, q, SNIB_EPERM, "the server does not let this user use its keys; grant %.200s", right);
+        return true;
+}
+
+/* What an error says, without where in a script of ours it was met, which is no use to anybody:
+ * "WORDS script: SHA1, on @user_script:12." */
+static void said(const char *text, char *ret, size_t size)
+{
+        const char *begin = snib__refusal_text(text), *end = strstr(begin, " script: ");
+        size_t n = end ? (size_t)(end - begin) : strlen(begin);
+
+        while (n && (begin[n - 1] == '.' || begin[n - 1] == ',' || begin[n - 1] == ' '))
+                n--;
+        snprintf(ret, size, "%.*s", (int)n, begin);
+}
+
 void snib__op_refused(struct redis *r, struct request *q, const char *text, snib__ns now)
 {
         const struct refusal *row = snib__refusal_find(text);
+        char words[91];
 
         if (!strncmp(text, "NOSCRIPT ", 9)) {
                 send_text(r, q, now);
                 return;
         }
         r->commands.broken |= row->close;
-        snib__redis_fail(r, q, row->code, "%s \"%.80s\": the server answered \"%.90s\"; %s",
-                         snib__kind_text(q->op.kind), q->op.name.bytes, text, row->advice);
+        if (row->code == SNIB_EPERM && no_right(r, q, text))
+                return;
+        said(text, words, sizeof(words));
+        snib__redis_fail(r, q, row->code, "the server answered \"%s\"; %s", words, row->advice);
 }
 
 bool snib__op_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now,

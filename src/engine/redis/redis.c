@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The Redis engine as the runtime sees it: requests in, notes out, two connections in between. No system call is made
- * here; bytes move in the transport. Invariants: every submitted request is in flight, or told, exactly once; requests
- * on locks go over the commands connection only, so they keep their order; a note's memory lives until the next
- * process().
+ * The Redis engine as the runtime sees it: requests in, notes out, two connections in between. No
+ * system call is made here; bytes move in the transport. Invariants: every submitted request is in
+ * flight, or told, exactly once; requests on locks go over the commands connection only, so they
+ * keep their order; a note's memory lives until the next process().
  *
- * What is submitted is kept until flush() or process(): whether company is worth waiting for is the runtime's decision.
+ * What is submitted is kept until flush() or process(): whether company is worth waiting for is the
+ * runtime's decision.
  */
 
 #include "base/alloc.h"
@@ -108,8 +109,8 @@ void snib__redis_fail(struct redis *r, struct request *q, int code, const char *
         snib__redis_complete(r, q);
 }
 
-/* There is not even memory for the request. The runtime takes notes after every few submits, so a fixed number of
- * places is plenty; if they are all taken, the process cannot go on anyway. */
+/* There is not even memory for the request. The runtime takes notes after every few submits, so a
+ * fixed number of places is plenty; if they are all taken, the process cannot go on anyway. */
 void snib__redis_refuse(struct redis *r, struct snib__tag tag, int error)
 {
         struct refused *f;
@@ -296,14 +297,16 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
         bool ready = r->commands.state == LINK_READY;
         struct request *q;
 
+        if (op->leave)
+                snib__who_left(r, op->lease_ms);
         if (ready && row && row->script == SNIB__SCRIPT_RENEW && op->name.length <= SNIB_NAME_MAX) {
                 snib__renewals_add(r, tag, op, now);
                 return;
         }
         q = snib__redis_op(r, tag, op, now);
         if (q && !row)
-                snib__redis_fail(r, q, SNIB_EUNSUPPORTED, "redis:// cannot do that with a %s",
-                                 snib__kind_text(op->kind));
+                snib__redis_fail(r, q, SNIB_EUNSUPPORTED, "redis:// cannot do that with %s%s",
+                                 snib__kind_article(op->kind), snib__kind_text(op->kind));
         else if (q && !ready)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
         else if (q)
@@ -319,10 +322,28 @@ static void redis_flush(struct snib__engine *e)
         snib__link_flush(&r->subscriptions);
 }
 
+/* SCAN by type came with 6.0. */
+static bool lists(const struct redis *r)
+{
+        return strspn(r->version, "0123456789") != 1 || r->version[0] >= '6'; /* it may not have said */
+}
+
 static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
 {
-        send_renewals(redis_of(e), now);
-        snib__listing_start(redis_of(e), tag, now);
+        struct redis *r = redis_of(e);
+        struct request *q;
+
+        send_renewals(r, now);
+        if (lists(r)) {
+                snib__listing_start(r, tag, now);
+        } else if ((q = snib__redis_request(r, REQUEST_OP, now))) {
+                q->tag = tag;
+                snib__redis_fail(r, q, SNIB_EUNSUPPORTED,
+                                 "it needs Redis 6.0 or later, and the server is %s; ask about single names instead",
+                                 r->version);
+        } else {
+                snib__redis_refuse(r, tag, SNIB_ENOMEM);
+        }
 }
 
 static void redis_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
@@ -590,7 +611,8 @@ const struct snib__engine_ops snib__redis_engine = {
                             "with different tokens only if clocks agree",
              .caps = SNIB_CAP_FENCING | SNIB_CAP_CLOCK_TOKENS | SNIB_CAP_CROSS_PROCESS | SNIB_CAP_CROSS_MACHINE |
                      SNIB_CAP_SURVIVES_RESTART | SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK |
-                     SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER},
+                     SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER |
+                     SNIB_CAP_LOCK_QUEUE},
     .traits = SNIB__TRAIT_WATCH | SNIB__TRAIT_SOCKET,
     .queues = SNIB__KIND_BIT(SNIB_KIND_LOCK) | SNIB__KIND_BIT(SNIB_KIND_FENCED) | SNIB__KIND_BIT(SNIB_KIND_FAIR),
     .schemes = schemes,

@@ -3,7 +3,8 @@
 #define SNIB_ENGINE_REDIS_H
 
 /*
- * redis:// and redis+unix://: one Redis or Valkey server, Redisson's wire format. doc/design/redis.md.
+ * redis:// and redis+unix://: one Redis or Valkey server, Redisson's wire format.
+ * doc/design/redis.md.
  */
 
 #include "engine/engine.h"
@@ -12,8 +13,8 @@ struct snib__redis_transport;
 
 extern const struct snib__engine_ops snib__redis_engine;
 
-/* Opens the same engine over another transport: the seam of the simulator and the tests. The transport outlives the
- * engine. */
+/* Opens the same engine over another transport: the seam of the simulator and the tests. The
+ * transport outlives the engine. */
 int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_config *config,
                           const struct snib__redis_transport *transport, void *transport_arg, snib__ns now,
                           struct snib_error *err);

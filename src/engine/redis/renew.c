@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Renewals that are asked for together go to the server together: one script for up to a hundred holds. Here is how
- * they are gathered, sent and answered; what each of them means is lock.c's. The batch has one answer for all, and
- * next() tells it to each; only a hold to which something else happened becomes a request of its own, with its own
- * answer. Invariants: every renewal of a batch is told once; what was gathered leaves before any other request about
- * an object, and at the latest with the next flush() or process(), so that the order of requests is kept.
+ * Renewals that are asked for together go to the server together: one script for up to a hundred
+ * holds. Here is how they are gathered, sent and answered; what each of them means is lock.c's. The
+ * batch has one answer for all, and next() tells it to each; only a hold to which something else
+ * happened becomes a request of its own, with its own answer. Invariants: every renewal of a batch
+ * is told once; what was gathered leaves before any other request about an object, and at the
+ * latest with the next flush() or process(), so that the order of requests is kept.
  */
 
 #include "base/alloc.h"
@@ -214,7 +215,8 @@ void snib__renewals_send(struct redis *r, snib__ns now)
                 snib__renewals_orphan(r, &b->request, false, snib__redis_no_room);
 }
 
-/* The server does not know the script: once more, with its text, but for those that are overtaken. */
+/* The server does not know the script: once more, with its text, but for those that are
+ * overtaken. */
 static void send_text(struct redis *r, struct batch *b, snib__ns now)
 {
         r->commands.by_text[SNIB__SCRIPT_RENEW_MANY] = true;
@@ -260,7 +262,7 @@ static size_t length_of(const struct snib__resp_value *v, size_t left)
                 return 1;
         if (left < 2 || v->type != SNIB__RESP_ARRAY || v->elements == 0 || v->elements >= left)
                 return 0;
-        return v[1].type == SNIB__RESP_INTEGER && v[1].integer == 0 ? 1 + v->elements : 0;
+        return v[1].type == SNIB__RESP_INTEGER && (v[1].integer == 0 || v[1].integer == -1) ? 1 + v->elements : 0;
 }
 
 /* What happened to one of them. False: nonsense, and it has no answer. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The object functions behind hiredis' reader, and the limits that the reader does not have. Not a parser: the reader
- * is. What the reader holds unparsed is bounded here by looking at its first byte after every reply: a bulk string may
- * grow to SNIB__RESP_BULK_MAX, any other line to SNIB__RESP_LINE_MAX. The number of elements and of bytes of a whole
- * reply is counted as its values come. Called by the engine's thread only.
+ * The object functions behind hiredis' reader, and the limits that the reader does not have. Not a
+ * parser: the reader is. What the reader holds unparsed is bounded here by looking at its first
+ * byte after every reply: a bulk string may grow to SNIB__RESP_BULK_MAX, any other line to
+ * SNIB__RESP_LINE_MAX. The number of elements and of bytes of a whole reply is counted as its
+ * values come. Called by the engine's thread only.
  */
 
 #include "engine/redis/resp.h"
@@ -50,7 +51,8 @@ static int depth_of(const redisReadTask *task)
         return depth;
 }
 
-/* Adds a value. The reader wants a pointer that is not NULL, and gives it back in task->obj, where nobody looks. */
+/* Adds a value. The reader wants a pointer that is not NULL, and gives it back in task->obj, where
+ * nobody looks. */
 static struct snib__resp_value *add(const redisReadTask *task, enum snib__resp_type type)
 {
         struct snib__resp *r = task->privdata;

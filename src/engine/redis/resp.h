@@ -3,18 +3,19 @@
 #define SNIB_ENGINE_REDIS_RESP_H
 
 /*
- * Replies of a Redis server: hiredis' reader with our own object functions, which write into two arrays that are kept
- * from reply to reply, so that nothing is allocated per reply once they are large enough. Bytes are hostile; every size
- * has a limit that is checked before memory is taken.
+ * Replies of a Redis server: hiredis' reader with our own object functions, which write into two
+ * arrays that are kept from reply to reply, so that nothing is allocated per reply once they are
+ * large enough. Bytes are hostile; every size has a limit that is checked before memory is taken.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reading stops with an error beyond these. SCAN's batches need the thousands, the rest needs ten values of a kilobyte.
+/* Reading stops with an error beyond these. SCAN's batches need the thousands, the rest needs ten
+ * values of a kilobyte.
  */
-#define SNIB__RESP_DEPTH_MAX 4
+#define SNIB__RESP_DEPTH_MAX 6
 #define SNIB__RESP_VALUES_MAX 65536
 #define SNIB__RESP_LINE_MAX ((size_t)64 << 10)
 #define SNIB__RESP_BULK_MAX ((size_t)1 << 20)
@@ -30,7 +31,8 @@ enum snib__resp_type {
         SNIB__RESP_ARRAY
 };
 
-/* One value of a reply. The values of a reply stand in the order of their bytes: an array's elements follow it. */
+/* One value of a reply. The values of a reply stand in the order of their bytes: an array's
+ * elements follow it. */
 struct snib__resp_value {
         enum snib__resp_type type;
         int64_t integer;
@@ -47,8 +49,8 @@ void snib__resp_free(struct snib__resp *r);
 /* Adds bytes. False: no memory. */
 bool snib__resp_feed(struct snib__resp *r, const char *bytes, size_t length);
 
-/* 1: *ret_values and *ret_count are the next reply, valid until the next call; 0: needs more bytes; -1: protocol error,
- * for ever. */
+/* 1: *ret_values and *ret_count are the next reply, valid until the next call; 0: needs more bytes;
+ * -1: protocol error, for ever. */
 int snib__resp_next(struct snib__resp *r, const struct snib__resp_value **ret_values, size_t *ret_count);
 
 /* What is wrong, after -1. */

@@ -3,8 +3,8 @@
 #define SNIB_ENGINE_REDIS_SCRIPT_H
 
 /*
- * The server-side scripts. Their sources, with what they take and answer, are the files in scripts/; the table is
- * written by tools/embed.py in the order of the enum.
+ * The server-side scripts. Their sources, with what they take and answer, are the files in
+ * scripts/; the table is written by tools/embed.py in the order of the enum.
  */
 
 #include <stddef.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The production transport: non-blocking TCP and unix stream sockets. It keeps no time and retries nothing but the
- * further addresses of a name. Name resolution may take seconds in libc, so a name that is not a literal address is
- * resolved by a thread that lives for that one dial; it shares a reference-counted job with the connection and signals
- * an eventfd, and it is left alone when nobody waits for it any more. A name is resolved anew at every dial. All else
- * runs on the engine's thread.
+ * The production transport: non-blocking TCP and unix stream sockets. It keeps no time and retries
+ * nothing but the further addresses of a name. Name resolution may take seconds in libc, so a name
+ * that is not a literal address is resolved by a thread that lives for that one dial; it shares a
+ * reference-counted job with the connection and signals an eventfd, and it is left alone when
+ * nobody waits for it any more. A name is resolved anew at every dial. All else runs on the
+ * engine's thread.
  */
 
 #include "base/alloc.h"
@@ -56,7 +57,8 @@ struct snib__redis_conn {
 
 static void lookup_unref(struct lookup *l)
 {
-        /* Release: what this owner wrote is seen by the one that frees. Acquire: the one that frees sees it. */
+        /* Release: what this owner wrote is seen by the one that frees. Acquire: the one that frees
+         * sees it. */
         if (!l || atomic_fetch_sub_explicit(&l->references, 1, memory_order_acq_rel) != 1)
                 return;
         if (l->found)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Watches: counted interest in names, mapped to subscriptions of Redisson's channels on the second connection. A
- * message is a hint that anybody may send: it becomes at most one pending note per name, whatever the flood. A channel
- * lives while somebody watches it, while a SUBSCRIBE or UNSUBSCRIBE about it has no answer, and until next() can no
- * longer have handed out its name.
+ * Watches: counted interest in names, mapped to subscriptions of Redisson's channels on the second
+ * connection. A message is a hint that anybody may send: it becomes at most one pending note per
+ * name, whatever the flood. A channel lives while somebody watches it, while a SUBSCRIBE or
+ * UNSUBSCRIBE about it has no answer, and until next() can no longer have handed out its name.
  *
- * A lock with a queue is often waited for again at once. Its subscription lingers for a moment after the last watch,
- * and its messages are told: whoever asks meanwhile and then waits has missed nothing, which WATCHING says by `since`.
- * Each comes with a second one, on which nothing is said, so that the server can tell our clients from others; and
- * before the first the client's own channel is subscribed, for good, on which it alone is told of grants.
+ * A lock with a queue is often waited for again at once. Its subscription lingers for a moment
+ * after the last watch, and its messages are told: whoever asks meanwhile and then waits has missed
+ * nothing, which WATCHING says by `since`. Each comes with a second one, on which nothing is said,
+ * so that the server can tell our clients from others; and before the first the client's own
+ * channel is subscribed, for good, on which it alone is told of grants.
  *
- * Every SUBSCRIBE and UNSUBSCRIBE is a request with one answer, so confirmations are matched by order and a
- * confirmation of an earlier subscription is never taken for that of the present one.
+ * Every SUBSCRIBE and UNSUBSCRIBE is a request with one answer, so confirmations are matched by
+ * order and a confirmation of an earlier subscription is never taken for that of the present one.
  */
 
 #include "base/alloc.h"
@@ -150,7 +151,8 @@ static void send_one(struct redis *r, struct channel *c, enum request_kind kind,
                 q->channel = c;
         if (!q || !snib__link_send(&r->subscriptions, q, 2, (const char *[]){command, c->text},
                                    (const size_t[]){strlen(command), c->length}, now)) {
-                /* Without memory for a few bytes: a fresh connection subscribes everything again. */
+                /* Without memory for a few bytes: a fresh connection subscribes everything
+                 * again. */
                 if (q)
                         snib__redis_request_free(r, q);
                 r->subscriptions.broken = true;
@@ -167,7 +169,8 @@ static void send(struct redis *r, struct channel *c, enum request_kind kind, sni
                 send_one(r, c->listening, kind, now);
 }
 
-/* Before the first lock's channel, so that it is in effect before that one is. Without memory waiters poll. */
+/* Before the first lock's channel, so that it is in effect before that one is. Without memory
+ * waiters poll. */
 static void listen_for_grants(struct redis *r, snib__ns now)
 {
         char text[64];
@@ -315,7 +318,8 @@ static bool needed(const struct redis *r, const struct channel *c)
                c->form == NAME_LISTENING || c == r->granted;
 }
 
-/* Frees what nobody needs. Only from process(): until then next() may have handed out a channel's name. */
+/* Frees what nobody needs. Only from process(): until then next() may have handed out a channel's
+ * name. */
 void snib__watch_sweep(struct redis *r)
 {
         struct snib__tree_node *next;
@@ -348,8 +352,8 @@ static bool is_text(const struct redis *r, const struct snib__resp_value *v, con
                !memcmp(snib__resp_text(r->subscriptions.resp, v), text, length);
 }
 
-/* The answer to SUBSCRIBE or UNSUBSCRIBE: {command in lower case, channel, number}. A refusal (rights) leaves the
- * waiters polling. */
+/* The answer to SUBSCRIBE or UNSUBSCRIBE: {command in lower case, channel, number}. A refusal
+ * (rights) leaves the waiters polling. */
 bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now)
 {
         struct channel *c = q->channel;
@@ -378,9 +382,9 @@ bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__re
 /* What a message lets in. */
 enum effect { NOBODY = 0, OBSERVERS, ONE, ALL };
 
-/* Locks: 0 one waiter, 1 all; 2 is the beginning of a term of an election. Semaphores: the number of permits that are
- * there now, of which whoever takes some leaves the rest to the next. Latches: the gate opens or closes. Registers: a
- * new version. */
+/* Locks: 0 one waiter, 1 all; 2 is the beginning of a term of an election. Semaphores: the number
+ * of permits that are there now, of which whoever takes some leaves the rest to the next. Latches:
+ * the gate opens or closes. Registers: a new version. */
 static enum effect effect_of(const struct redis *r, const struct channel *c, const struct snib__resp_value *v)
 {
         const char *text = snib__resp_text(r->subscriptions.resp, v);

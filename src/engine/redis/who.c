@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who stands behind a hold. The lock itself carries only the owner field, so every client that holds or waits keeps a
- * record "snib_client:{<uuid>}" with a time to live beside it, "pid\nhost\nlabel", written behind what matters and
- * never waited for. What cannot be looked up is a Redisson client, or a snib client without the right to write: it is
- * shown as "redisson" after a look-up that found nothing. A small cache keeps the answers, and in a crowd, where the
- * holder is another one each time, few are asked for. None of this decides anything.
+ * Who stands behind a hold. The lock itself carries only the owner field, so every client that
+ * holds or waits keeps a record "snib_client:{<uuid>}" with a time to live beside it,
+ * "pid\nhost\nlabel", written behind what matters and never waited for. What cannot be looked up is
+ * a Redisson client, or a snib client without the right to write: it is shown as "redisson" after a
+ * look-up that found nothing. A small cache keeps the answers, and in a crowd, where the holder is
+ * another one each time, few are asked for. None of this decides anything.
  */
 
 #include "engine/redis/internal.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 
 #define RECORD_PREFIX "snib_client:{"
-#define RECORD_TTL_MS "60000"
+#define RECORD_TTL_MS 60000
 #define REFRESH_EVERY (20 * SNIB__S)
 #define KNOWN_FOR (60 * SNIB__S)
 #define UNKNOWN_FOR (5 * SNIB__S)
@@ -27,15 +28,17 @@ static size_t record_key(const char *uuid, char *ret)
         return (size_t)snprintf(ret, RECORD_KEY_MAX, RECORD_PREFIX "%s}", uuid);
 }
 
-static void write_record(struct redis *r, snib__ns now)
+/* `pid` is -1 when the process is about to end. */
+static void write_record(struct redis *r, int64_t pid, int64_t ttl_ms, snib__ns now)
 {
-        char key[RECORD_KEY_MAX], value[192];
+        char key[RECORD_KEY_MAX], value[192], ttl[24];
         size_t key_length = record_key(r->uuid, key);
-        int n = snprintf(value, sizeof(value), "%" PRId64 "\n%s\n%s", r->who.pid, r->who.host, r->who.label);
+        int n = snprintf(value, sizeof(value), "%" PRId64 "\n%s\n%s", pid, r->who.host, r->who.label);
+        int digits = snprintf(ttl, sizeof(ttl), "%" PRId64, ttl_ms);
         struct request *q = snib__redis_request(r, REQUEST_WHO_SET, now);
 
-        if (q && !snib__link_send(&r->commands, q, 5, (const char *[]){"SET", key, value, "PX", RECORD_TTL_MS},
-                                  (const size_t[]){3, key_length, (size_t)n, 2, 5}, now))
+        if (q && !snib__link_send(&r->commands, q, 5, (const char *[]){"SET", key, value, "PX", ttl},
+                                  (const size_t[]){3, key_length, (size_t)n, 2, (size_t)digits}, now))
                 snib__redis_request_free(r, q);
 }
 
@@ -44,7 +47,7 @@ void snib__who_refresh(struct redis *r, snib__ns now)
         if (!r->who_used || now < r->who_due || r->commands.state != LINK_READY)
                 return;
         r->who_due = snib__after(now, REFRESH_EVERY);
-        write_record(r, now);
+        write_record(r, r->who.pid, RECORD_TTL_MS, now);
 }
 
 void snib__who_used(struct redis *r, snib__ns now)
@@ -56,13 +59,21 @@ void snib__who_used(struct redis *r, snib__ns now)
         snib__who_refresh(r, now);
 }
 
+void snib__who_left(struct redis *r, int64_t lease_ms)
+{
+        if (lease_ms > r->who_left_ms)
+                r->who_left_ms = lease_ms;
+}
+
 void snib__who_remove(struct redis *r, snib__ns now)
 {
         char key[RECORD_KEY_MAX];
-        struct request *q = r->who_used ? snib__redis_request(r, REQUEST_WHO_SET, now) : NULL;
+        struct request *q = r->who_used && !r->who_left_ms ? snib__redis_request(r, REQUEST_WHO_SET, now) : NULL;
 
-        if (q && !snib__link_send(&r->commands, q, 2, (const char *[]){"DEL", key},
-                                  (const size_t[]){3, record_key(r->uuid, key)}, now))
+        if (r->who_left_ms)
+                write_record(r, -1, r->who_left_ms, now);
+        else if (q && !snib__link_send(&r->commands, q, 2, (const char *[]){"DEL", key},
+                                       (const size_t[]){3, record_key(r->uuid, key)}, now))
                 snib__redis_request_free(r, q);
 }
 

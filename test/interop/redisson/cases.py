@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of the interop suite: what each object does between a C and a Java process, in both directions.
+"""The cases of the interop suite: what each object does between a C and a Java process, in both
+directions.
 
-A direction is named by who holds first: "C to Java" is C that holds and Java that waits. A case takes `note`, which prints a line,
-the store, and actors: threads of the processes of both sides, new for each case.
-"""
+A direction is named by who holds first: "C to Java" is C that holds and Java that waits. A case
+takes `note`, which prints a line, the store, and actors: threads of the processes of both sides,
+new for each case. """
 
 import counters
 import fair
@@ -21,7 +22,8 @@ ROWS = {"lock": "lock", "fair": "fair lock", "spin": "spin lock", "write": "read
 
 
 class Cast:
-    """Who plays: two processes of each side, one of which has short leases, so that its watchdog is seen at work."""
+    """Who plays: two processes of each side, one of which has short leases, so that its watchdog is
+    seen at work."""
 
     def __init__(self, stage):
         self.store = stage.store
@@ -87,7 +89,8 @@ def add_rwlock(adder):
 def add_counters(adder, version):
     add = adder.add
     add("semaphore", "semaphore: hand over, add, drain", counters.semaphore)
-    # Before 3.17 Redisson stored ids as text, and does not find those that are stored as bytes; C finds both.
+    # Before 3.17 Redisson stored ids as text, and does not find those that are stored as bytes; C
+    # finds both.
     by_id = adder.first == "Java" or has(version, "3.17.0")
     add("expiring permits", "permits: hand over, by id", counters.permits, by_id)
     add("expiring permits", "permits: a lease ends", counters.permits_expire, together=True)
@@ -98,7 +101,8 @@ def add_counters(adder, version):
     if has(version, "3.23.4"):
         add("expiring permits", "permits: several at once", counters.permits_many)
     add("latch", "latch: opened from there", counters.latch)
-    # Redisson tells its own waiters to go on sleeping when a latch is deleted; a C waiter looks every second.
+    # Redisson tells its own waiters to go on sleeping when a latch is deleted; a C waiter looks
+    # every second.
     add("latch", "latch: deleted from there", counters.latch_deleted, WAKE_LIMIT_MS if adder.first == "C" else LOOK_LIMIT_MS)
 
 

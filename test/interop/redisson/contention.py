@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contention run: C and Java processes count in a file under one lock while random ones of them are killed.
+"""The contention run: C and Java processes count in a file under one lock while random ones of them
+are killed.
 
-The file is 16 bytes: the number, and the process that is inside, 0 for nobody. Who has the lock reads it, writes itself into it,
-reads again, and writes the next number and 0, all at once; then it notes `NUMBER PID` in a log that is only appended to. So
-- two at a time see each other: a living process is inside, or the record changed under one's hands. Both end the run as a failure;
-- a lost increment is a number that stands in the log twice;
-- a reader that sees a living writer, or the record change, ends it as well;
-- one that was killed half-way leaves itself inside, which counts for nothing, or a number without its note: at most one each.
-Where processes have several threads each, those of one C process pass the lock on among themselves, and still let Java in.
-"""
+The file is 16 bytes: the number, and the process that is inside, 0 for nobody. Who has the lock
+reads it, writes itself into it, reads again, and writes the next number and 0, all at once; then it
+notes `NUMBER PID` in a log that is only appended to. So - two at a time see each other: a living
+process is inside, or the record changed under one's hands. Both end the run as a failure; - a lost
+increment is a number that stands in the log twice; - a reader that sees a living writer, or the
+record change, ends it as well; - one that was killed half-way leaves itself inside, which counts
+for nothing, or a number without its note: at most one each. Where processes have several threads
+each, those of one C process pass the lock on among themselves, and still let Java in. """
 
 import os
 import random
 import struct
 import time
 
-from workers import Actor, until
+from workers import Actor, Store, until
 
 LEASE_MS = 3000  # a killed holder costs everybody this
 KILL_EVERY = 2.5
@@ -71,6 +72,13 @@ class Run:
                 assert answer.words[0].isdigit(), f"{p.about}: {answer}"
                 self.looks += int(answer.words[0]) if role in self.readers else 0
 
+    def turns(self):
+        """By side, as they were noted."""
+        with open(self.log) as f:
+            lines = [line.split() for line in f.read().splitlines()]
+        assert len(lines) == len({value for value, _ in lines}), "a number was counted twice: an increment was lost"
+        return {side: sum(self.sides[int(pid)] == side for _, pid in lines) for side in ("C", "Java")}
+
     def check(self, note):
         number, inside = self.read()
         with open(self.log) as f:
@@ -98,7 +106,41 @@ def contention(note, stage, roles, kind, seconds, readers, threads=1):
     until(lambda: stage.store.do("EXISTS", f"contention-{kind}") == 0, "nobody holds it")
 
 
+RED_SERVERS = 3
+RED_SECONDS = 10
+RED_SHARES = {"C": 0.2, "Java": 0.1}  # of the turns, at least
+
+
+def red(note, stage, roles):
+    """Two threads of each side, on several servers, and nobody is killed."""
+    others = [Store() for _ in range(RED_SERVERS - 1)]
+    try:
+        for store in others:
+            store.open(stage.directory)
+        for role in roles:
+            role.more = [store.url for store in others]
+        stage.begin(*roles)
+        run = Run(roles, "red", RED_SECONDS, stage.directory, (), 2)
+        run.end = time.monotonic() + RED_SECONDS
+        for pending in [p for role in roles for p in run.begin(role)]:
+            answer = pending.answer(RED_SECONDS + 30)
+            assert answer.words[0].isdigit(), f"{pending.about}: {answer}"
+        turns = run.turns()
+        total = sum(turns.values())
+        note(f"| red locks on {RED_SERVERS} servers, 2 threads of each side: {turns['C']} of {total} turns in {RED_SECONDS} s by C"
+             f" ({100 * turns['C'] // max(total, 1)} %)")
+        assert run.read()[0] == total, "an increment was lost"
+        assert all(turns[side] >= share * total for side, share in RED_SHARES.items()), turns
+    finally:
+        for role in roles:
+            role.kill()
+        for store in others:
+            store.end()
+
+
 def add_contention(results, stage):
+    results.add("red lock", "mixed", "red lock: two threads of C and two of Java have their turns", red, stage,
+                [stage.role(side) for side in ("C", "Java")])
     roles = [stage.role(side, LEASE_MS) for side in ("C", "Java") * 4]
     for row, kind, seconds, readers in (("lock", "lock", 30, ()), ("fair lock", "fair", 10, ()),
                                         ("read-write lock", "write", 10, roles[4:])):

@@ -34,7 +34,8 @@ def semaphore(note, store, holder, waiter):
 
 
 def semaphore_mixed(note, store, c, java):
-    """Ten waiters of both sides and permits given back one by one: as many come in as there are permits."""
+    """Ten waiters of both sides and permits given back one by one: as many come in as there are
+    permits."""
     base, name = NAMES.new("semaphore")
     assert c.call("sem-set", name, 0).done
     actors = [Actor((c if i % 2 else java).role) for i in range(10)]
@@ -50,7 +51,8 @@ def semaphore_mixed(note, store, c, java):
 
 
 def permits(note, store, holder, waiter, by_id):
-    """Acquired on one side, released by its id on the other, which frees it for a waiter. `by_id`: the other side can."""
+    """Acquired on one side, released by its id on the other, which frees it for a waiter. `by_id`:
+    the other side can."""
     wakes = []
     for _ in range(ROUNDS):
         base, name = NAMES.new("permits")
@@ -103,7 +105,8 @@ def permits_expire(note, store, holder, waiter):
 
 
 def permits_renewed(note, store, _, java, holder, by_id):
-    """The watchdog of C keeps a permit over several leases; one that Java releases is told as lost. Redisson has no watchdog here."""
+    """The watchdog of C keeps a permit over several leases; one that Java releases is told as lost.
+    Redisson has no watchdog here."""
     base, name = NAMES.new("permits")
     assert java.call("permits-set", name, 1).done
     permit = holder.call("permits-acquire", name, 1, 0, 0).words[1]

@@ -15,7 +15,8 @@ def queue_length(store, name):
 
 
 def fair_order(note, store, c, java, kind, quitters=0):
-    """Mixed waiters are served strictly in the order of their arrival; those that give up are skipped."""
+    """Mixed waiters are served strictly in the order of their arrival; those that give up are
+    skipped."""
     base, name = NAMES.new(kind)
     rng = random.Random(f"{name} {quitters}")
     holder = Actor(rng.choice((c, java)).role)
@@ -47,8 +48,9 @@ def fair_order(note, store, c, java, kind, quitters=0):
 
 
 def fair_dead_waiter(note, store, c, java, spare):
-    """A C process that was killed while it waited: the next C waiter, wherever it stands, sees to it that those behind get their
-    turn after one waiter lease. Behind a dead Java waiter, or with Java alone, it lasts until the dead one's turn is over."""
+    """A C process that was killed while it waited: the next C waiter, wherever it stands, sees to
+    it that those behind get their turn after one waiter lease. Behind a dead Java waiter, or with
+    Java alone, it lasts until the dead one's turn is over."""
     base, name = NAMES.new("fair")
     java.takes(name, "fair")
     spare.begin().wait_ready()

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""snib and the real Redisson on one Redis: every object, both directions. TAP, and a table at the end.
+"""snib and the real Redisson on one Redis: every object, both directions. TAP, and a table at the
+end.
 
     interop.py VERSION DIRECTORY [--only TEXT | --record]
 
-VERSION is Redisson's; DIRECTORY is where its classes are kept. Without Java, Maven, their network or a Redis all is skipped and
-says why. --only: the cases that have TEXT in their name. --record: writes ../dumps/VERSION/*.json instead.
-"""
+VERSION is Redisson's; DIRECTORY is where its classes are kept. Without Java, Maven, their network
+or a Redis all is skipped and says why. --only: the cases that have TEXT in their name. --record:
+writes ../dumps/VERSION/*.json instead. """
 
 import argparse
 import sys

@@ -21,7 +21,8 @@ def hand_over(note, store, holder, waiter, held, wanted):
 
 
 def a_member_is_enough(note, store, holder, waiter):
-    """A multilock is refused because of one member, and keeps nothing of the rest; a member of one that is held is refused."""
+    """A multilock is refused because of one member, and keeps nothing of the rest; a member of one
+    that is held is refused."""
     def play():
         base, name = NAMES.new("multi")
         first, second = name.split(",")
@@ -65,7 +66,8 @@ def reentry(note, store, holder, other, kind):
     holder.may_not(name, kind)
     other.releases(name, kind)
     answer = holder.call("release", name, kind)
-    # Redisson's fair lock is satisfied when nobody holds it, and so were the sides of a read-write lock before 3.44.
+    # Redisson's fair lock is satisfied when nobody holds it, and so were the sides of a read-write
+    # lock before 3.44.
     assert answer.refused or (holder.side == "Java" and kind in ("fair", "write")), f"{holder.side} releases what nobody holds: {answer}"
     nothing_left(store, base)
 

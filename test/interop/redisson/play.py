@@ -55,7 +55,8 @@ def nothing_left(store, base):
 
 
 def woken(store, base, wait, release, polls=False):
-    """Starts a waiter, lets it fall asleep, releases; milliseconds from the request to release to the waiter's answer."""
+    """Starts a waiter, lets it fall asleep, releases; milliseconds from the request to release to
+    the waiter's answer."""
     before = store.still(base)
     pending = wait()
     if polls:

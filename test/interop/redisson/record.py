@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records what Redisson leaves in Redis: every object in its states, and how each ends. dumps.py checks that C respects them."""
+"""Records what Redisson leaves in Redis: every object in its states, and how each ends. dumps.py
+checks that C respects them."""
 
 import socket
 import time
@@ -35,7 +36,8 @@ class Messages:
 
 
 def locks(version):
-    """(object, kind, state, about, make, end); make and end take an actor and a function that gives more of them."""
+    """(object, kind, state, about, make, end); make and end take an actor and a function that gives
+    more of them."""
     for kind, since in EXCLUSIVE.items():
         if kind == "multi" or not has(version, since):
             continue
@@ -128,7 +130,8 @@ def take_permit(a, lease):
 
 
 def record(stage, role, version, directory):
-    """Writes a file for each state; the end of a state gets what making it answered, or else more actors."""
+    """Writes a file for each state; the end of a state gets what making it answered, or else more
+    actors."""
     messages, written = Messages(stage.store), 0
     for thing, kind, state, about, make, end in (*locks(version), *readers(), *counters()):
         stage.begin(role)  # each with threads and timers of its own

@@ -82,7 +82,8 @@ def downgrade(note, store, holder, waiter, limit):
 
 
 def readers_of_both_keep_it(note, store, first, second):
-    """A reader that comes and goes takes nothing from the other side's: each hold has its key, which both count."""
+    """A reader that comes and goes takes nothing from the other side's: each hold has its key,
+    which both count."""
     base, name = NAMES.new("read")
     first.takes(name, "read")
     for _ in range(2):

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The commands on lists and sorted sets. Both are arrays of fields; a sorted set keeps its own in order. Checks come in
- * the order of a real server: arguments, then the key's type. One that becomes empty is no more.
+ * The commands on lists and sorted sets. Both are arrays of fields; a sorted set keeps its own in
+ * order. Checks come in the order of a real server: arguments, then the key's type. One that
+ * becomes empty is no more.
  */
 
 #include "internal.h"

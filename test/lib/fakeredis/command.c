@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The commands, as a table with what Redis' own table says of them: how many arguments, whether they need memory,
- * whether a script may use them, whether a subscriber may. Replies are written as bytes; a script's calls read the same
- * bytes back.
+ * The commands, as a table with what Redis' own table says of them: how many arguments, whether
+ * they need memory, whether a script may use them, whether a subscriber may. Replies are written as
+ * bytes; a script's calls read the same bytes back.
  */
 
 #include "internal.h"
@@ -85,6 +85,18 @@ static void do_auth(const struct call *x)
                 x->c->authenticated = true;
                 ok(x);
         }
+}
+
+/* What a server says of itself; the id of a connection is not kept. */
+static void do_hello(const struct call *x)
+{
+        if (x->a.count > 1 && !bytes_are(&x->a.at[1], "2")) {
+                bytes_format(x->out, "-NOPROTO unsupported protocol version\r\n");
+                return;
+        }
+        bytes_format(x->out, "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n"
+                             "$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
+                             "$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n");
 }
 
 static void do_select(const struct call *x)
@@ -626,6 +638,7 @@ static const struct command {
     {"flushall", -1, WRITE, do_flushall},
     {"get", 2, 0, do_get},
     {"hdel", -3, WRITE, do_hdel},
+    {"hello", -1, NO_SCRIPT, do_hello},
     {"hexists", 3, 0, do_hexists},
     {"hget", 3, 0, do_hget},
     {"hgetall", 2, 0, do_hgetall},

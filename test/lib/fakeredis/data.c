@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Keys, byte strings, hashes, lists and sorted sets. Keys are few: everything is a list or an array, in an order that
- * does not depend on memory addresses.
+ * Keys, byte strings, hashes, lists and sorted sets. Keys are few: everything is a list or an
+ * array, in an order that does not depend on memory addresses.
  */
 
 #include "internal.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Connections and the life of the server: bytes in, split into commands (RESP arrays of bulk strings, nothing else),
- * bytes out.
+ * Connections and the life of the server: bytes in, split into commands (RESP arrays of bulk
+ * strings, nothing else), bytes out.
  */
 
 #include "internal.h"

@@ -3,15 +3,17 @@
 #define SNIB_TEST_FAKEREDIS_H
 
 /*
- * The part of Redis that the engine uses, in one process and without a clock of its own, for the simulator: real
- * request bytes in, real reply bytes out, production scripts run by an embedded Lua 5.1. What it does is compared with
- * a real server, command by command, by test/differential; what it does not know it answers with a real server's error.
+ * The part of Redis that the engine uses, in one process and without a clock of its own, for the
+ * simulator: real request bytes in, real reply bytes out, production scripts run by an embedded Lua
+ * 5.1. What it does is compared with a real server, command by command, by test/differential; what
+ * it does not know it answers with a real server's error.
  *
- * Commands: AUTH CLIENT DBSIZE DECR DECRBY DEL ECHO EVAL EVALSHA EXISTS FLUSHALL GET HDEL HEXISTS HGET HGETALL HINCRBY
- * HKEYS HLEN HMGET HSET INCR INCRBY LINDEX LLEN LPOP LPUSH LRANGE LREM PERSIST PEXPIRE PING PTTL PUBLISH PUBSUB
- * (NUMSUB) RPOP RPUSH SCAN SCRIPT (LOAD EXISTS FLUSH) SELECT SET (PX EX KEEPTTL NX XX) SUBSCRIBE TIME TYPE UNLINK
- * UNSUBSCRIBE ZADD (NX XX) ZCARD ZCOUNT ZINCRBY ZRANGE (by rank) ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYSCORE ZSCORE.
- * Deterministic: the same calls give the same bytes. Runs out of memory by ending the program.
+ * Commands: AUTH CLIENT DBSIZE DECR DECRBY DEL ECHO EVAL EVALSHA EXISTS FLUSHALL GET HDEL HEXISTS
+ * HGET HGETALL HINCRBY HKEYS HLEN HMGET HSET INCR INCRBY LINDEX LLEN LPOP LPUSH LRANGE LREM PERSIST
+ * PEXPIRE PING PTTL PUBLISH PUBSUB (NUMSUB) RPOP RPUSH SCAN SCRIPT (LOAD EXISTS FLUSH) SELECT SET
+ * (PX EX KEEPTTL NX XX) SUBSCRIBE TIME TYPE UNLINK UNSUBSCRIBE ZADD (NX XX) ZCARD ZCOUNT ZINCRBY
+ * ZRANGE (by rank) ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYSCORE ZSCORE. Deterministic: the same calls
+ * give the same bytes. Runs out of memory by ending the program.
  */
 
 #include <stdbool.h>
@@ -42,19 +44,21 @@ void fakeredis_take(struct fakeredis_conn *c, size_t n);
 /* The server has closed it (protocol error, restart): what is in the output is the last. */
 bool fakeredis_closed(const struct fakeredis_conn *c);
 
-/* Kills and restarts: all connections closed, scripts forgotten, data kept (appendfsync always) or lost. */
+/* Kills and restarts: all connections closed, scripts forgotten, data kept (appendfsync always) or
+ * lost. */
 void fakeredis_restart(struct fakeredis *f, bool keep_data);
 void fakeredis_flushall(struct fakeredis *f);
 void fakeredis_script_flush(struct fakeredis *f);
 /* "" or NULL: none is needed. */
 void fakeredis_set_password(struct fakeredis *f, const char *password);
-/* Every command but AUTH and PING-like handshakes is refused with this error ("LOADING ..."); NULL: none is. The text
- * must live on. */
+/* Every command but AUTH and PING-like handshakes is refused with this error ("LOADING ..."); NULL:
+ * none is. The text must live on. */
 void fakeredis_set_refusal(struct fakeredis *f, const char *error);
 /* As at maxmemory with noeviction: commands that need memory are refused with -OOM. */
 void fakeredis_set_full(struct fakeredis *f, bool full);
 
-/* All data as text, one key a line in order of keys: name, type, TTL in ms (-1 none), value. Malloced. */
+/* All data as text, one key a line in order of keys: name, type, TTL in ms (-1 none), value.
+ * Malloced. */
 char *fakeredis_dump(struct fakeredis *f);
 
 /* The name under which the server knows a script. */

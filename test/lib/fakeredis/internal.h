@@ -3,8 +3,9 @@
 #define SNIB_TEST_FAKEREDIS_INTERNAL_H
 
 /*
- * What the files of fakeredis share: fakeredis.c connections and the life of the server, data.c the data types,
- * command.c the commands, of which those on lists and sorted sets are in collection.c, script.c Lua.
+ * What the files of fakeredis share: fakeredis.c connections and the life of the server, data.c the
+ * data types, command.c the commands, of which those on lists and sorted sets are in collection.c,
+ * script.c Lua.
  */
 
 #include "base/list.h"
@@ -109,7 +110,8 @@ struct call {
 #define NOT_A_NUMBER "-ERR value is not an integer or out of range\r\n"
 #define SYNTAX "-ERR syntax error\r\n"
 
-/* The key in argument 1 if it is of this type or absent; true if it is of another, which has been answered. */
+/* The key in argument 1 if it is of this type or absent; true if it is of another, which has been
+ * answered. */
 bool call_other_type(const struct call *x, enum type type, struct key **ret);
 /* Answers how many elements the key in argument 1 has, if it is of this type. */
 void call_count(const struct call *x, enum type type);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Scripts: Lua 5.1 as Redis embeds it, with redis.call, redis.pcall, redis.error_reply, redis.status_reply and
- * redis.sha1hex, KEYS and ARGV. Values are converted as the Redis manual says: numbers lose their fraction, a table
- * ends at its first nil, false and nil are a null, {ok=} and {err=} are a status and an error. A global that does not
- * exist is an error, as there.
+ * Scripts: Lua 5.1 as Redis embeds it, with redis.call, redis.pcall, redis.error_reply,
+ * redis.status_reply and redis.sha1hex, KEYS and ARGV. Values are converted as the Redis manual
+ * says: numbers lose their fraction, a table ends at its first nil, false and nil are a null, {ok=}
+ * and {err=} are a status and an error. A global that does not exist is an error, as there.
  */
 
 #include "internal.h"

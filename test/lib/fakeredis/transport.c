@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * See transport.h. The simulator has a transport of its own, with a network that delays, cuts and reorders; this is the
- * one without faults, for tests that compare answers. One thread.
+ * See transport.h. The simulator has a transport of its own, with a network that delays, cuts and
+ * reorders; this is the one without faults, for tests that compare answers. One thread.
  */
 
 #include "transport.h"

@@ -3,8 +3,9 @@
 #define SNIB_TEST_FAKEREDIS_TRANSPORT_H
 
 /*
- * The Redis engine's transport straight into a fakeredis, without a network in between: what is sent is executed at
- * once. The transport's argument is the struct fakeredis, which outlives the engine.
+ * The Redis engine's transport straight into a fakeredis, without a network in between: what is
+ * sent is executed at once. The transport's argument is the struct fakeredis, which outlives the
+ * engine.
  */
 
 #include "engine/redis/transport.h"

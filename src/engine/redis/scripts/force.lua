@@ -1,24 +1,20 @@
 -- Ends whoever's hold and hands the lock on, or wakes waiters. What is no lock is left alone.
 -- KEYS[1] the lock; ARGV[1] channel, or nothing. With a queue: ARGV[2], see ARGV[3] of release.lua.
--- {1, left, holder}: this was there and is no more; {0, -2, ''}: nobody held it; {-1, fields, has a field "mode"}: no lock of this kind.
+-- {1, left, holder}: this was there and is no more; {0, -2, ''}: nobody held it; {-1, fields,
+-- what}: no lock of this kind, see what_hash.lua.
 local channel, streak, late = ARGV[1], ARGV[2], 16
-local fields = redis.pcall('HLEN', KEYS[1])
-if type(fields) == 'table' then
-  return fields
-end
+local fields = redis.call('HLEN', KEYS[1])
 if fields == 0 then
   return {0, -2, ''}
 end
-if fields > 1 then
-  return {-1, fields, redis.call('HEXISTS', KEYS[1], 'mode')}
+-- include lock_field.lua
+-- include what_hash.lua
+local held = fields == 1 and redis.call('HGETALL', KEYS[1])
+if not held or not lock_field(held[1], held[2]) then
+  return what_hash(fields)
 end
-local left = redis.call('PTTL', KEYS[1])
-local holder = redis.call('HKEYS', KEYS[1])[1]
-local leaver = holder
-local removed = redis.pcall('DEL', KEYS[1])
-if type(removed) == 'table' then
-  return removed
-end
+local left, holder = redis.call('PTTL', KEYS[1]), held[1]
+local leaver, removed = holder, redis.call('DEL', KEYS[1])
 local granted, free = false, '0'
 if streak then
   local stood
@@ -29,8 +25,9 @@ end
 if channel and not granted then
   redis.pcall('PUBLISH', channel, free)
 end
--- A client passes a plain lock on within itself with the 15 tokens after the instant of its acquire, also while it has not heard of this:
--- whoever gets the lock next is to have a higher one. So this ends `late` us after that instant at the earliest.
+-- A client passes a plain lock on within itself with the 15 tokens after the instant of its
+-- acquire, also while it has not heard of this: whoever gets the lock next is to have a higher one.
+-- So this ends `late` us after that instant at the earliest.
 for _ = 1, 10000 do
 end
 return {1, left, holder}

@@ -1,15 +1,17 @@
--- Part of the scripts that end a hold of a lock with a queue: if it is free now, makes the first in the queue that lives the holder and tells
--- its client, "id last-token tokens number streak name". `granted`: so it was. `removed`: 1 if the hold was ended by this very script. Out are
--- the dead, whose time is over or whose client nobody listens for, `leaver`, and who cannot be made holder. `channel`: of the lock;
--- `late`: us that a token which is a time is ahead of it; `streak`: how many in a row are handed on with this one.
--- After 16 it is asked whether others listen, too (more than those of our own clients, who listen to another channel besides). If so the
--- lock is left free, which `free` says to them (to Redisson '00' is the number 0, to us it is nothing), and for 25 ms, while `share`
--- exists, ours do not take it: see busy.lua. The first is told to come after it: token 0.
--- Who may not ask or tell leaves the lock free.
+-- Part of the scripts that end a hold of a lock with a queue: if it is free now, makes the first in
+-- the queue that lives the holder and tells its client, "id last-token tokens number streak name".
+-- `granted`: so it was. `removed`: 1 if the hold was ended by this very script. Out are the dead,
+-- whose time is over or whose client nobody listens for, `leaver`, and who cannot be made holder.
+-- `channel`: of the lock; `late`: us that a token which is a time is ahead of it; `streak`: how
+-- many in a row are handed on with this one. After 16 it is asked whether others listen, too (more
+-- than those of our own clients, who listen to another channel besides). If so the lock is left
+-- free, which `free` says to them (to Redisson '00' is the number 0, to us it is nothing), and for
+-- 25 ms, while `share` exists, ours do not take it: see busy.lua. The first is told to come after
+-- it: token 0. Who may not ask or tell leaves the lock free.
 local entry, time, back = redis.pcall('LPOP', queue), nil, false
 if type(entry) == 'string' then
-  time = redis.call('TIME')
-  back = removed == 0 and redis.pcall('EXISTS', KEYS[1]) ~= 0
+  time = redis.pcall('TIME')
+  back = time.err or removed == 0 and redis.pcall('EXISTS', KEYS[1]) ~= 0
 end
 local function new_token(tokens)
   if tokens == '0' and late == 0 then
@@ -22,7 +24,8 @@ local function new_token(tokens)
   if type(last) == 'table' or (last < least and redis.pcall('SET', counter, string.format('%.0f', least)).err) then
     return nil
   end
-  return redis.call('GET', counter)
+  local token = redis.pcall('GET', counter)
+  return type(token) == 'string' and token
 end
 while type(entry) == 'string' and not back do
   local id, lease, number, stray, tokens, asked = string.match(entry, '^(%S+) (%d+) (%d+)(%+?) (%d+) (%d+)$')
@@ -46,7 +49,9 @@ while type(entry) == 'string' and not back do
     back = type(redis.pcall('PUBLISH', told, message)) ~= 'number'
   end
   if token and (back or not granted) then
-    redis.pcall('HDEL', KEYS[1], id)
+    if type(redis.pcall('HDEL', KEYS[1], id)) == 'table' then
+      redis.pcall('DEL', KEYS[1])
+    end
     granted = false
   end
   if stray == '+' and not back then
@@ -64,5 +69,7 @@ while type(entry) == 'string' and not back do
 end
 if back then
   redis.pcall('LPUSH', queue, entry)
-  redis.pcall('PEXPIRE', queue, '60000')
+  if type(redis.pcall('PEXPIRE', queue, '60000')) == 'table' then
+    redis.pcall('LPOP', queue) -- no queue without a time to live
+  end
 end

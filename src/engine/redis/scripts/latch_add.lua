@@ -1,12 +1,9 @@
--- Counts a latch down, at most to 0, at which it is gone and its waiters go on.
--- KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] how many, below 0, ARGV[2] channel, ARGV[3] how long to remember in ms,
--- ARGV[4] 1: a repetition, whose refusal is remembered, too.
--- {1, count}: done, now or before; {0, 0}: it was open, now or before; {-1}: a string, but no number.
-local count = redis.pcall('GET', KEYS[1])
-local done = redis.pcall('GET', KEYS[2])
-if type(count) == 'table' or type(done) == 'table' then
-  return type(count) == 'table' and count or done
-end
+-- Counts a latch down, at most to 0, at which it is gone and its waiters go on. KEYS[1] the latch,
+-- KEYS[2] memory of this request; ARGV[1] how many, below 0, ARGV[2] channel, ARGV[3] how long to
+-- remember in ms, ARGV[4] 1: a repetition, whose refusal is remembered, too. {1, count}: done, now
+-- or before; {0, 0}: it was open, now or before; {-1}: a string, but no number.
+local count = redis.call('GET', KEYS[1])
+local done = redis.call('GET', KEYS[2])
 -- include done.lua
 if count and not count:find('^%-?%d+$') then
   return {-1}
@@ -17,19 +14,15 @@ if not count or tonumber(count) <= 0 then
   end
   return {0, 0}
 end
--- After a write, however empty, a script is not refused for lack of memory: a full server still counts down.
-local forgotten = redis.pcall('DEL', KEYS[2])
-if type(forgotten) == 'table' then
-  return forgotten
-end
+-- After a write, however empty, a script is not refused for lack of memory: a full server still
+-- counts down.
+redis.call('DEL', KEYS[2])
 local left = math.max(count + ARGV[1], 0)
-local kept = redis.pcall('SET', KEYS[2], left, 'PX', ARGV[3])
-if kept.err then
-  return kept
-end
+redis.call('SET', KEYS[2], left, 'PX', ARGV[3])
 local counted = left > 0 and redis.pcall('INCRBY', KEYS[1], ARGV[1]) or redis.pcall('DEL', KEYS[1])
 if type(counted) == 'table' then
-  redis.call('DEL', KEYS[2])
+  redis.pcall('DEL', KEYS[2])
+  counted.err = counted.err .. ' (INCRBY)'
   return counted
 end
 if left == 0 then

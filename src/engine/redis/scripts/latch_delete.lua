@@ -1,22 +1,17 @@
--- Removes a latch. That opens it: its waiters are told 0, so that Java's, whom a deletion by Java leaves waiting, go on as well.
--- KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] channel, ARGV[2] how long to remember in ms,
--- ARGV[3] 1: a repetition, whose refusal is remembered, too.
--- {1, 0}: removed, now or before; {0, 0}: it was open, now or before; {-1}: a string, but no number.
-local count = redis.pcall('GET', KEYS[1])
-local done = redis.pcall('GET', KEYS[2])
-if type(count) == 'table' or type(done) == 'table' then
-  return type(count) == 'table' and count or done
-end
+-- Removes a latch. That opens it: its waiters are told 0, so that Java's, whom a deletion by Java
+-- leaves waiting, go on as well. KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1]
+-- channel, ARGV[2] how long to remember in ms, ARGV[3] 1: a repetition, whose refusal is
+-- remembered, too. {1, 0}: removed, now or before; {0, 0}: it was open, now or before; {-1}: a
+-- string, but no number.
+local count = redis.call('GET', KEYS[1])
+local done = redis.call('GET', KEYS[2])
 if done then
   return {done == 'no' and 0 or 1, 0}
 end
 if count and not count:find('^%-?%d+$') then
   return {-1}
 end
-local removed = redis.pcall('DEL', KEYS[1])
-if type(removed) == 'table' then
-  return removed
-end
+redis.call('DEL', KEYS[1])
 if not count or tonumber(count) <= 0 then
   if ARGV[3] == '1' then
     redis.pcall('SET', KEYS[2], 'no', 'PX', ARGV[2])

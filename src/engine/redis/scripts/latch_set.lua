@@ -1,12 +1,10 @@
--- Gives a latch a count if it is open, that is, if it does not exist or, as some Java client may have left it, is not above 0.
--- KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] count, ARGV[2] channel, ARGV[3] how long to remember in ms,
--- ARGV[4] 1: a repetition, whose refusal is remembered, too.
--- {1, count}: done, now or before; {0, count}: it has one, now or before; {-1}: a string, but no number.
-local count = redis.pcall('GET', KEYS[1])
-local done = redis.pcall('GET', KEYS[2])
-if type(count) == 'table' or type(done) == 'table' then
-  return type(count) == 'table' and count or done
-end
+-- Gives a latch a count if it is open, that is, if it does not exist or, as some Java client may
+-- have left it, is not above 0. KEYS[1] the latch, KEYS[2] memory of this request; ARGV[1] count,
+-- ARGV[2] channel, ARGV[3] how long to remember in ms, ARGV[4] 1: a repetition, whose refusal is
+-- remembered, too. {1, count}: done, now or before; {0, count}: it has one, now or before; {-1}: a
+-- string, but no number.
+local count = redis.call('GET', KEYS[1])
+local done = redis.call('GET', KEYS[2])
 -- include done.lua
 if count and not count:find('^%-?%d+$') then
   return {-1}
@@ -17,13 +15,10 @@ if count and tonumber(count) > 0 then
   end
   return {0, tonumber(count)}
 end
-local kept = redis.pcall('SET', KEYS[2], ARGV[1], 'PX', ARGV[3])
-if kept.err then
-  return kept
-end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[3])
 local set = redis.pcall('SET', KEYS[1], ARGV[1])
 if set.err then
-  redis.call('DEL', KEYS[2])
+  redis.pcall('DEL', KEYS[2])
   return set
 end
 redis.pcall('PUBLISH', ARGV[2], '1')

@@ -1,23 +1,16 @@
--- Takes permits, all or none; or, if some of these ids are out, starts their leases again.
--- KEYS[1] how many are free, KEYS[2] who is out until when; ARGV[1] lease in ms, 0: for ever, ARGV[2] the token this hold has as far
--- as the client knows, else 0: with one it confirms and takes none, ARGV[3] ids, 16 bytes each, one after the other, ARGV[4] channel.
--- {1, now in us}: taken; {2, now in us}: were out; {0, free, ms until the first expires or -1}: not enough; {0}: there are none; {3}: with a token:
--- none of them is out; {-1}: a string, but no number.
+-- Takes permits, all or none; or, if some of these ids are out, starts their leases again. KEYS[1]
+-- how many are free, KEYS[2] who is out until when; ARGV[1] lease in ms, 0: for ever, ARGV[2] the
+-- token this hold has as far as the client knows, else 0: with one it confirms and takes none,
+-- ARGV[3] ids, 16 bytes each, one after the other, ARGV[4] channel. {1, now in us}: taken; {2, now
+-- in us}: were out; {0, free, ms until the first expires or -1}: not enough; {0}: there are none;
+-- {3}: with a token: none of them is out; {-1}: a string, but no number.
 -- include clock.lua
-local free = redis.pcall('GET', KEYS[1])
-local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
-if type(free) == 'table' or type(dead) == 'table' then
-  return type(free) == 'table' and free or dead
-end
+local free = redis.call('GET', KEYS[1])
+local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
 if free and not free:find('^%-?%d+$') then
   return {-1}
 end
--- Permits whose lease is over come back, to a number that still exists.
-local left = tonumber(free or 0)
-if dead > 0 then
-  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-  left = free and redis.call('INCRBY', KEYS[1], dead) or 0
-end
+-- include reap.lua
 local ids, own = {}, {}
 for at = 1, #ARGV[3], 16 do
   local id = ARGV[3]:sub(at, at + 15)
@@ -27,15 +20,15 @@ for at = 1, #ARGV[3], 16 do
   end
 end
 local status = #own > 0 and 2 or ARGV[2] ~= '0' and 3 or #ids > 0 and #ids <= left and 1 or 0
+local ttl = (status == 1 or status == 2) and redis.call('PTTL', KEYS[1]) or -1
+if ttl > 0 then
+  redis.call('PEXPIRE', KEYS[2], ttl) -- is it allowed? Those that are out live as long as the number
+end
 if status == 1 then
-  local taken = redis.pcall('DECRBY', KEYS[1], #ids)
-  if type(taken) == 'table' then
-    return taken
-  end
-  left = taken
+  left = redis.call('INCRBY', KEYS[1], -#ids) -- who takes by INCRBY may give back
 end
 if status == 2 then
-  redis.pcall('ZREM', KEYS[2], '') -- after a write, however empty, a full server does not refuse what is only confirmed
+  redis.call('ZREM', KEYS[2], '') -- after a write, however empty, a full server does not refuse what is only confirmed
 end
 if status == 1 or status == 2 then
   local until_ms = ARGV[1] == '0' and 922337203685477 or now + ARGV[1]
@@ -45,10 +38,10 @@ if status == 1 or status == 2 then
       if status == 1 then
         redis.call('INCRBY', KEYS[1], #ids)
       end
+      added.err = added.err .. ' (ZADD)'
       return added
     end
   end
-  local ttl = redis.call('PTTL', KEYS[1])
   if ttl > 0 then
     redis.call('PEXPIRE', KEYS[2], ttl)
   end

@@ -2,19 +2,18 @@
 -- KEYS[1] how many are free, KEYS[2] who is out until when; ARGV[1] channel.
 -- {1, how many were free, how many were out}; {0}: there are none; {-1}: a string, but no number.
 -- include clock.lua
-local free = redis.pcall('GET', KEYS[1])
-local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
-if type(free) == 'table' or type(dead) == 'table' then
-  return type(free) == 'table' and free or dead
-end
+local free = redis.call('GET', KEYS[1])
+local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
 if free and not free:find('^%-?%d+$') then
   return {-1}
 end
 local all = redis.call('ZCARD', KEYS[2])
-local removed = redis.pcall('DEL', KEYS[2])
-if type(removed) == 'table' then
-  return removed
+-- May all go back? A write that changes nothing first: a full server takes back.
+if free and all > 0 then
+  redis.call('ZREM', KEYS[2], '')
+  redis.call('INCRBY', KEYS[1], '0')
 end
+redis.call('DEL', KEYS[2])
 if not free then
   return {0}
 end

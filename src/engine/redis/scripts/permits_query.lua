@@ -1,12 +1,9 @@
--- Says how many permits there are; changes nothing: those whose lease is over count as free before anybody takes them back.
--- KEYS[1] how many are free, KEYS[2] who is out until when.
--- {1, free, out, ms until the first expires or -1}; {0}: there are none; {-1}: a string, but no number.
+-- Says how many permits there are; changes nothing: those whose lease is over count as free before
+-- anybody takes them back. KEYS[1] how many are free, KEYS[2] who is out until when. {1, free, out,
+-- ms until the first expires or -1}; {0}: there are none; {-1}: a string, but no number.
 -- include clock.lua
-local free = redis.pcall('GET', KEYS[1])
-local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
-if type(free) == 'table' or type(dead) == 'table' then
-  return type(free) == 'table' and free or dead
-end
+local free = redis.call('GET', KEYS[1])
+local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
 if not free then
   return {0}
 end

@@ -1,22 +1,16 @@
--- Starts the leases of permits again, of all or of none.
--- KEYS[1] how many are free, KEYS[2] who is out until when; ARGV[1] lease in ms, 0: for ever, ARGV[2] ids, 16 bytes each, one after the
--- other, ARGV[3] channel.
--- {1}: renewed; {0}: not all of them are out; {-1}: a string, but no number.
+-- Starts the leases of permits again, of all or of none. KEYS[1] how many are free, KEYS[2] who is
+-- out until when; ARGV[1] lease in ms, 0: for ever, ARGV[2] ids, 16 bytes each, one after the
+-- other, ARGV[3] channel. {1}: renewed; {0}: not all of them are out; {-1}: a string, but no
+-- number.
 -- include clock.lua
-local free = redis.pcall('GET', KEYS[1])
-local dead = redis.pcall('ZCOUNT', KEYS[2], '-inf', now)
-if type(free) == 'table' or type(dead) == 'table' then
-  return type(free) == 'table' and free or dead
-end
+local free = redis.call('GET', KEYS[1])
+local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
 if free and not free:find('^%-?%d+$') then
   return {-1}
 end
-if dead > 0 then
-  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-  local left = free and redis.call('INCRBY', KEYS[1], dead) or 0
-  if left > 0 then
-    redis.pcall('PUBLISH', ARGV[3], left)
-  end
+-- include reap.lua
+if dead > 0 and left > 0 then
+  redis.pcall('PUBLISH', ARGV[3], left)
 end
 local until_ms = ARGV[1] == '0' and 922337203685477 or now + ARGV[1]
 local members, named = {}, {}
@@ -39,14 +33,8 @@ if #members == 0 then
   return {0}
 end
 -- After a write, however empty, a script is not refused for lack of memory: a full server renews.
-local may = redis.pcall('ZREM', KEYS[2], '')
-if type(may) == 'table' then
-  return may
-end
+redis.call('ZREM', KEYS[2], '')
 for _, id in ipairs(members) do
-  local renewed = redis.pcall('ZADD', KEYS[2], until_ms, id)
-  if type(renewed) == 'table' then
-    return renewed
-  end
+  redis.call('ZADD', KEYS[2], until_ms, id)
 end
 return {1}

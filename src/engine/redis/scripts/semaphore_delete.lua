@@ -1,12 +1,9 @@
--- Removes a semaphore. Its waiters hear nothing and go on waiting.
--- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how long to remember in ms,
--- ARGV[2] 1: a repetition, whose refusal is remembered, too.
--- {1}: removed, now or before; {0}: it does not exist, now or before; {-1}: a string, but no number.
-local free = redis.pcall('GET', KEYS[1])
-local done = redis.pcall('GET', KEYS[2])
-if type(free) == 'table' or type(done) == 'table' then
-  return type(free) == 'table' and free or done
-end
+-- Removes a semaphore. Its waiters hear nothing and go on waiting. KEYS[1] the semaphore, KEYS[2]
+-- memory of this request; ARGV[1] how long to remember in ms, ARGV[2] 1: a repetition, whose
+-- refusal is remembered, too. {1}: removed, now or before; {0}: it does not exist, now or before;
+-- {-1}: a string, but no number.
+local free = redis.call('GET', KEYS[1])
+local done = redis.call('GET', KEYS[2])
 if done then
   return {done == 'no' and 0 or 1}
 end
@@ -19,9 +16,6 @@ end
 if not free:find('^%-?%d+$') then
   return {-1}
 end
-local removed = redis.pcall('DEL', KEYS[1])
-if type(removed) == 'table' then
-  return removed
-end
+redis.call('DEL', KEYS[1])
 redis.pcall('SET', KEYS[2], '0', 'PX', ARGV[1])
 return {1}

@@ -2,11 +2,8 @@
 -- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how long to remember in ms,
 -- ARGV[2] 1: a repetition, which is remembered even if there was nothing to take.
 -- {1, how many}: taken, now or before, perhaps 0; {-1}: a string, but no number.
-local free = redis.pcall('GET', KEYS[1])
-local done = redis.pcall('GET', KEYS[2])
-if type(free) == 'table' or type(done) == 'table' then
-  return type(free) == 'table' and free or done
-end
+local free = redis.call('GET', KEYS[1])
+local done = redis.call('GET', KEYS[2])
 if done then
   return {1, tonumber(done)}
 end
@@ -19,13 +16,11 @@ if not free or tonumber(free) <= 0 then
   end
   return {1, 0}
 end
-local kept = redis.pcall('SET', KEYS[2], free, 'PX', ARGV[1])
-if kept.err then
-  return kept
-end
-local now = redis.pcall('DECRBY', KEYS[1], free)
+redis.call('SET', KEYS[2], free, 'PX', ARGV[1])
+local now = redis.pcall('INCRBY', KEYS[1], '-' .. free)
 if type(now) == 'table' then
-  redis.call('DEL', KEYS[2])
+  redis.pcall('DEL', KEYS[2])
+  now.err = now.err .. ' (INCRBY)'
   return now
 end
 return {1, tonumber(free)}

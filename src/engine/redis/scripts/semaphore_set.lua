@@ -1,12 +1,10 @@
--- Makes a semaphore with so many permits if there is none.
--- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how many, ARGV[2] it vanishes after so many ms, 0 never,
--- ARGV[3] channel, ARGV[4] how long to remember in ms, ARGV[5] 1: a repetition, whose refusal is remembered, too.
--- {1, free}: done, now or before; {0, free}: it exists, now or before; {-1}: a string, but no number.
-local free = redis.pcall('GET', KEYS[1])
-local done = redis.pcall('GET', KEYS[2])
-if type(free) == 'table' or type(done) == 'table' then
-  return type(free) == 'table' and free or done
-end
+-- Makes a semaphore with so many permits if there is none. KEYS[1] the semaphore, KEYS[2] memory of
+-- this request; ARGV[1] how many, ARGV[2] it vanishes after so many ms, 0 never, ARGV[3] channel,
+-- ARGV[4] how long to remember in ms, ARGV[5] 1: a repetition, whose refusal is remembered, too.
+-- {1, free}: done, now or before; {0, free}: it exists, now or before; {-1}: a string, but no
+-- number.
+local free = redis.call('GET', KEYS[1])
+local done = redis.call('GET', KEYS[2])
 -- include done.lua
 if free then
   if not free:find('^%-?%d+$') then
@@ -17,10 +15,7 @@ if free then
   end
   return {0, tonumber(free)}
 end
-local kept = redis.pcall('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
-if kept.err then
-  return kept
-end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
 local set
 if ARGV[2] == '0' then
   set = redis.pcall('SET', KEYS[1], ARGV[1])
@@ -28,7 +23,7 @@ else
   set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
 if set.err then
-  redis.call('DEL', KEYS[2])
+  redis.pcall('DEL', KEYS[2])
   return set
 end
 redis.pcall('PUBLISH', ARGV[3], ARGV[1])

@@ -7,6 +7,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -15,6 +16,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
+import org.redisson.RedissonRedLock;
 import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
@@ -28,22 +30,32 @@ import org.redisson.config.Config;
  * described in workers.py; worker.c is the other side and understands the same ones. Each actor is a thread, and so an
  * owner of its own; what only one Redisson version has is called by name, and answered with NotInThisVersion elsewhere.
  *
- * <pre>Worker REDIS-URL LEASE-MS</pre>
+ * <pre>Worker REDIS-URL LEASE-MS [REDIS-URL...]</pre>
  */
 public final class Worker {
     private final RedissonClient client;
+    private final List<RedissonClient> clients = new ArrayList<>(); // of all servers
     private final Map<String, ExecutorService> actors = new ConcurrentHashMap<>();
     private final PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
-    private Worker(String url, long leaseMs) {
+    private Worker(String[] args) {
+        long leaseMs = Long.parseLong(args[1]);
+        client = open(args[0], leaseMs);
+        clients.add(client);
+        for (int i = 2; i < args.length; i++) {
+            clients.add(open(args[i], leaseMs));
+        }
+    }
+
+    private static RedissonClient open(String url, long leaseMs) {
         Config config = new Config();
         config.setCodec(StringCodec.INSTANCE).setThreads(4).setNettyThreads(4).setLockWatchdogTimeout(leaseMs);
         config.useSingleServer().setAddress(url).setConnectionMinimumIdleSize(1).setSubscriptionConnectionMinimumIdleSize(1);
-        client = Redisson.create(config);
+        return Redisson.create(config);
     }
 
     public static void main(String[] args) throws IOException {
-        Worker worker = new Worker(args[0], Long.parseLong(args[1]));
+        Worker worker = new Worker(args);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         worker.say("ready " + ProcessHandle.current().pid());
         for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -107,6 +119,7 @@ public final class Worker {
         }
     }
 
+    @SuppressWarnings("deprecation") // red locks are what this is about
     private RLock lock(String kind, String name) throws Exception {
         switch (kind) {
             case "lock":
@@ -121,6 +134,8 @@ public final class Worker {
                 return client.getReadWriteLock(name).writeLock();
             case "multi":
                 return client.getMultiLock(Arrays.stream(name.split(",")).map(client::getLock).toArray(RLock[]::new));
+            case "red":
+                return new RedissonRedLock(clients.stream().map(c -> c.getLock(name)).toArray(RLock[]::new));
             case "fenced":
                 return (RLock) newer(client, "getFencedLock", name);
             case "non-reentrant":
