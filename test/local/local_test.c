@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Opening, acquiring and asking, for the tests of the local engine. Not a test: a failure of the surroundings ends the
- * program. Invariant: SQL runs in a process of its own, because a second handle of the same file would take the locks
- * of the first with it. One thread.
+ * Opening, acquiring and asking, for the tests of the local engine. Not a test: a failure of the
+ * surroundings ends the program. Invariant: SQL runs in a process of its own, because a second
+ * handle of the same file would take the locks of the first with it. One thread.
  */
 
 #include "local_test.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The local engine under processes that are killed, stopped and forked. Exclusion is checked by tokens and by who is
- * inside, in shared memory, never by times; times are bounds only where a promise says so.
+ * The local engine under processes that are killed, stopped and forked. Exclusion is checked by
+ * tokens and by who is inside, in shared memory, never by times; times are bounds only where a
+ * promise says so.
  */
 
 #include "base/prng.h"
@@ -66,6 +67,21 @@ static void holder(struct proc *me, void *arg)
         (void)proc_hear(me, 60000);
         release(p, "job", x);
         pump_close(p);
+}
+
+/* Leaves what it got; says 'l' then. */
+static void leaver(struct proc *me, void *arg)
+{
+        struct pump *p = pump_connect(url, *(unsigned *)arg);
+        struct snib__op leave = pump_op(p, SNIB__RENEW, "job", pump_id(p), 2000);
+
+        leave.leave = true;
+        if (acquire(p, "job", leave.id, LEASE).status != SNIB__GRANTED)
+                bail("not granted");
+        if (pump_do(p, &leave).status != SNIB__RENEWED)
+                bail("not renewed");
+        proc_say(me, 'l');
+        (void)proc_hear(me, 60000);
 }
 
 /* Queues; says 'w' when it stands in the queue, 'h' when it holds. */
@@ -146,7 +162,8 @@ static void F133_dead_waiters_are_skipped(void **state)
         proc_kill(&w[2], SIGKILL);
         proc_say(&h, 'x');
         assert_int_equal(proc_hear(&w[1], 100), 'h');
-        /* The one before us died unseen by the holder, and the one we now stand behind is killed while it holds. */
+        /* The one before us died unseen by the holder, and the one we now stand behind is killed
+         * while it holds. */
         proc_kill(&w[1], SIGKILL);
         assert_true(pump_try(p, SNIB__NOTE_GRANTED, 100 * wait_slow(), &note));
         proc_wait(&h, 10000);
@@ -337,8 +354,8 @@ static void kill_worker(struct proc *p, int number)
         atomic_fetch_and(&shared->seated, ~(DYING(number) | READS(number) | WRITES(number) | HAS_PERMIT(number)));
 }
 
-/* Workers are killed at random moments for a while, and others put in their places. The rest goes on all the time, and
- * at the end. */
+/* Workers are killed at random moments for a while, and others put in their places. The rest goes
+ * on all the time, and at the end. */
 static void kill_at_random(void (*run)(struct proc *, void *), int64_t ms)
 {
         struct proc p[WORKERS];
@@ -382,7 +399,8 @@ static void F133_random_kills_break_nothing(void **state)
         pump_close(last);
 }
 
-/* Objects with several seats: nobody reads beside a writer, no permit is given out twice, none is lost. */
+/* Objects with several seats: nobody reads beside a writer, no permit is given out twice, none is
+ * lost. */
 static void F133_random_kills_among_many_holders_break_nothing(void **state)
 {
         struct pump *p = pump_connect(url, 1);
@@ -552,8 +570,9 @@ static void F133_a_forked_child_keeps_nothing_alive(void **state)
         assert_int_equal(ask_sql(dir, "SELECT integrity_check='ok' FROM pragma_integrity_check"), 1);
 }
 
-/* A worker on a terminal of its own, as a shell would start it: in a process group of the session that has the
- * terminal. The leader of the session only waits: without a parent in the session the kernel would discard SIGTSTP. */
+/* A worker on a terminal of its own, as a shell would start it: in a process group of the session
+ * that has the terminal. The leader of the session only waits: without a parent in the session the
+ * kernel would discard SIGTSTP. */
 static void worker_on_terminal(struct proc *me, void *arg)
 {
         int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -653,10 +672,34 @@ static void another_program_in_sqlite_is_waited_for(void **state)
         pump_close(p);
 }
 
+/* The death of who left it is no reason to free it, and its lease is: the first in the queue comes
+ * in then, by itself. */
+static void what_was_left_outlives_a_kill(void **state)
+{
+        unsigned one = 1;
+        struct proc p;
+        struct pump *b = pump_connect(url, 2);
+        struct snib__id x = pump_id(b);
+        struct snib__reply r;
+        int64_t before = wait_now_ms();
+
+        proc_start(&p, leaver, &one);
+        assert_int_equal(proc_hear(&p, 10000), 'l');
+        proc_kill(&p, SIGKILL);
+        r = acquire(b, "job", x, LEASE);
+        assert_int_equal(r.status, SNIB__BUSY);
+        assert_true(snib__id_is_left(&r.holder.id, NULL));
+        (void)pump_wait(b, SNIB__NOTE_GRANTED);
+        assert_true(wait_now_ms() - before >= 2000);
+        assert_int_equal(acquire(b, "job", x, LEASE).status, SNIB__GRANTED);
+        pump_close(b);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, prepare, finish)
+            T(what_was_left_outlives_a_kill),
             T(F133_kill_9_of_the_holder_lets_the_waiter_in_at_once),
             T(F133_a_dead_holder_is_no_obstacle),
             T(F133_dead_waiters_are_skipped),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The local engine with several clients in one process: what it answers, whom it wakes, what stands in the file.
+ * The local engine with several clients in one process: what it answers, whom it wakes, what stands
+ * in the file.
  */
 
 #include "base/alloc.h"

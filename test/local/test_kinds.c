@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every kind of object in the local engine, between real processes: who is woken, who is freed by a death, what stands
- * in the file and what is made of a file that is old or damaged. What the kinds mean is the model's and tested there.
- * Times are bounds where a promise says so.
+ * Every kind of object in the local engine, between real processes: who is woken, who is freed by a
+ * death, what stands in the file and what is made of a file that is old or damaged. What the kinds
+ * mean is the model's and tested there. Times are bounds where a promise says so.
  */
 
 #include "base/alloc.h"
@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #define LEASE 30000
-/* What a death or a word of another process may take to arrive, on a machine that does other things, too. It is less
- * than what it takes a waiter to ask by itself. */
+/* What a death or a word of another process may take to arrive, on a machine that does other
+ * things, too. It is less than what it takes a waiter to ask by itself. */
 #define PROMPT_MS (500 * wait_slow())
 
 static char url[1200];
@@ -137,7 +137,7 @@ static void start(struct proc *p, unsigned number, int kind, int64_t n, char say
         assert_int_equal(proc_hear(p, 10000), says);
 }
 
-/* --- Deaths ------------------------------------------------------------------------------------------------------ */
+/* --- Deaths --- */
 
 static void F133_kill_9_of_the_last_reader_lets_the_writer_in_at_once(void **state)
 {
@@ -202,7 +202,8 @@ static void F133_kill_9_of_a_permit_holder_frees_its_permits(void **state)
         assert_int_equal(query(a, "thing").limit, 3);
 }
 
-/* Nobody owns what a semaphore gave out; but what it was about to give to somebody who died meanwhile goes on. */
+/* Nobody owns what a semaphore gave out; but what it was about to give to somebody who died
+ * meanwhile goes on. */
 static void F133_a_dead_taker_of_a_semaphore(void **state)
 {
         struct snib__id x = pump_id(a);
@@ -279,7 +280,8 @@ static void closing_a_client_frees_all_it_has(void **state)
         assert_int_equal(ask_sql(dir, "SELECT count(*) FROM seat WHERE name='rw'"), 0);
 }
 
-/* --- Words of other processes ------------------------------------------------------------------------------------ */
+/* --- Words of other processes
+ * ------------------------------------------------------------------------------------ */
 
 static void does(struct proc *me, void *arg)
 {
@@ -379,7 +381,7 @@ static void the_observer_of_a_register_is_told(void **state)
         assert_int_equal(observe(a, SNIB_KIND_REGISTER, "thing", x, r.token).token, 0);
 }
 
-/* --- Order ------------------------------------------------------------------------------------------------------- */
+/* --- Order --- */
 
 #define QUEUES 8
 #define PLACES 8
@@ -405,7 +407,8 @@ static int place_of(const struct snib__id *id, const struct snib__id *ids)
         return i;
 }
 
-/* A process with a place in the queue for each time it hears a 'q'; serves itself when its turns come. */
+/* A process with a place in the queue for each time it hears a 'q'; serves itself when its turns
+ * come. */
 static void line(struct proc *me, void *arg)
 {
         const struct line *l = arg;
@@ -432,8 +435,9 @@ static void line(struct proc *me, void *arg)
         pump_close(p);
 }
 
-/* 64 waiters in 8 processes, in turn; 4 of the processes are killed with all their waiters. The others are served in
- * the order of their arrival, and the dead cost less than one lease of a waiter together. */
+/* 64 waiters in 8 processes, in turn; 4 of the processes are killed with all their waiters. The
+ * others are served in the order of their arrival, and the dead cost less than one lease of a
+ * waiter together. */
 static void F88_F89_dead_waiters_are_skipped_in_exact_order(void **state)
 {
         struct snib__id x = pump_id(a);
@@ -489,7 +493,8 @@ static void a_waiting_writer_is_not_overtaken(void **state)
         assert_int_equal(proc_wait(&late, 10000), 0);
 }
 
-/* --- What is stored ---------------------------------------------------------------------------------------------- */
+/* --- What is stored
+ * ---------------------------------------------------------------------------------------------- */
 
 static void a_register_holds_a_mebibyte(void **state)
 {
@@ -771,7 +776,8 @@ static void use_all(struct pump *p, struct pump *q)
         }
 }
 
-/* Every allocation fails once: it is told, nothing is half done, and the end of the clients leaves nothing behind. */
+/* Every allocation fails once: it is told, nothing is half done, and the end of the clients leaves
+ * nothing behind. */
 static void memory_that_is_missing_is_told(void **state)
 {
         const char *where = tmp_path("lean");
@@ -796,7 +802,8 @@ static void memory_that_is_missing_is_told(void **state)
         assert_true(failed > 10);
 }
 
-/* --- Old files, damaged files ------------------------------------------------------------------------------------ */
+/* --- Old files, damaged files
+ * ------------------------------------------------------------------------------------ */
 
 /* What version 1 wrote, word for word. */
 static const char version_1[] =
@@ -1036,7 +1043,8 @@ static void crowd_is_watched(struct crowd *c)
         c->watched = true;
 }
 
-/* A queue of which a part is read is as if it had been read whole: so a question, which reads it whole, finds. */
+/* A queue of which a part is read is as if it had been read whole: so a question, which reads it
+ * whole, finds. */
 static void a_long_queue_is_read_in_part(void **state)
 {
         struct crowd c = {.prng = {7}, .observer = pump_id(a)};

@@ -3,8 +3,8 @@
 #define SNIB_LOCAL_CLIENT_H
 
 /*
- * One client of the local engine: its liveness byte, its socket, what it has asked and what it waits for. Private to
- * the folder.
+ * One client of the local engine: its liveness byte, its socket, what it has asked and what it
+ * waits for. Private to the folder.
  */
 
 #include "base/prng.h"
@@ -14,7 +14,8 @@
 #include "engine/local/store.h"
 #include "engine/local/worker.h"
 
-/* How many that stand before a waiter are watched. Whoever waits behind more looks by itself within a poll. */
+/* How many that stand before a waiter are watched. Whoever waits behind more looks by itself within
+ * a poll. */
 #define SNIB__BEFORE_MAX 8
 
 /* What an item asks. */
@@ -30,8 +31,9 @@ enum snib__task {
 /* Where an id stands after a transaction. */
 enum snib__standing { SNIB__STANDS_NOT = 0, SNIB__STANDS_QUEUED = 1, SNIB__STANDS_HOLDER = 2 };
 
-/* Who stands before a waiter: those who sit for the first one and for an observer, else the waiter before it. Watching
- * these processes is enough for everybody: who is before them is watched by them. */
+/* Who stands before a waiter: those who sit for the first one and for an observer, else the waiter
+ * before it. Watching these processes is enough for everybody: who is before them is watched by
+ * them. */
 struct snib__before {
         enum snib__standing standing;
         bool first;                /* nobody who waits stands before it */
@@ -125,7 +127,8 @@ void snib__item_run(struct snib__work *work);
 void snib__item_after(struct snib__work *work);
 /* Makes the answer of an error, with the text in item->error. */
 void snib__item_fail(struct snib__item *item, int code);
-/* Answers a QUERY from what is there, and changes nothing. With store.lock; an SQLite result code. */
+/* Answers a QUERY from what is there, and changes nothing. With store.lock; an SQLite result
+ * code. */
 int snib__item_peek(struct snib__item *item, int64_t now_ms);
 
 /* local.c */
@@ -133,7 +136,8 @@ void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns n
 
 /* wait.c: all in the client's thread. */
 void snib__waits_init(struct snib__local *c);
-/* A waiter of ours is queued behind `before`. Without memory for it, core's own repetition of the ACQUIRE has to do. */
+/* A waiter of ours is queued behind `before`. Without memory for it, core's own repetition of the
+ * ACQUIRE has to do. */
 void snib__wait_put(struct snib__local *c, const struct snib__item *item, snib__ns now);
 struct snib__wait *snib__wait_find(const struct snib__local *c, const struct snib__id *id, struct snib__name name);
 void snib__wait_remove(struct snib__local *c, struct snib__wait *wait);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The rows of clients, and the names in which a client stands. Not whether it lives (its byte tells) and not where it
- * stands under a name (the name's own rows do). Rows that were read lately are kept in memory. Called with store.lock
- * held.
+ * The rows of clients, and the names in which a client stands. Not whether it lives (its byte
+ * tells) and not where it stands under a name (the name's own rows do). Rows that were read lately
+ * are kept in memory. Called with store.lock held.
  */
 
 #include "engine/local/rows.h"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The two kinds of kernel locks. Both belong to an open file description (and its copies in forked children, which
- * close them), not to a process, and the kernel drops them on any death.
+ * The two kinds of kernel locks. Both belong to an open file description (and its copies in forked
+ * children, which close them), not to a process, and the kernel drops them on any death.
  *
- * - File "gate", locked as a whole by flock(2), is held around each write transaction. SQLite's own locks then never
- * conflict, and its busy handler, which sleeps, never runs. Who holds it, for an error text, is read in /proc/locks.
- * - File "live": byte N is held by a client for its whole life, as an open-file-description byte lock.
+ * - File "gate", locked as a whole by flock(2), is held around each write transaction. SQLite's own
+ *   locks then never conflict, and its busy handler, which sleeps, never runs. Who holds it, for an
+ *   error text, is read in /proc/locks.
+ * - File "live": byte N is held by a client for its whole life, as an open-file-description byte
+ *   lock.
  */
 
 #include "engine/local/store.h"
@@ -88,7 +90,8 @@ static char process_state(int64_t pid)
         return end && end[1] == ' ' ? end[2] : 0;
 }
 
-/* The process that holds the gate; 0: none, one of another PID namespace, or the system does not say. */
+/* The process that holds the gate; 0: none, one of another PID namespace, or the system does not
+ * say. */
 static long long gate_holder(const struct snib__store *s)
 {
         char line[256];

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The local: engine: the seam between the engine interface and the file shared by the processes of one machine.
- * Requests become items; an item is run at once on the caller's thread when nobody is in the way, else by the store's
- * worker; its answer becomes a note. Not a store (transact.c, rows.c), not an object (the model).
+ * The local: engine: the seam between the engine interface and the file shared by the processes of
+ * one machine. Requests become items; an item is run at once on the caller's thread when nobody is
+ * in the way, else by the store's worker; its answer becomes a note. Not a store (transact.c,
+ * rows.c), not an object (the model).
  *
- * Invariants: every submitted request leaves exactly one REPLY. Items of one client are run in the order of submission:
- * while one is with the worker, all later ones go there too. One thread at a time, except for what worker.h says of
- * `done`.
+ * Invariants: every submitted request leaves exactly one REPLY. Items of one client are run in the
+ * order of submission: while one is with the worker, all later ones go there too. One thread at a
+ * time, except for what worker.h says of `done`.
  */
 
 #include "engine/local/local.h"
@@ -16,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "engine/local/client.h"
+#include "engine/local/default.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <snib/register.h>
@@ -28,7 +30,8 @@
 #include <unistd.h>
 
 #define TIMEOUT_DEFAULT_MS 3000
-/* The kernel may keep as few as ten datagrams for a socket. Whoever finds about that many may have lost some. */
+/* The kernel may keep as few as ten datagrams for a socket. Whoever finds about that many may have
+ * lost some. */
 #define MAILS_MANY 8
 #define MAILS_A_TIME 64
 #define EVENTS_A_TIME 16
@@ -182,8 +185,8 @@ static void granted(struct snib__local *c, struct snib__wait *wait)
         (void)tell(c, SNIB__NOTE_GRANTED, (struct snib__name){wait->name, wait->length}, &wait->id);
 }
 
-/* It holds since its request `number` was executed. If that was its latest one it knows now, and waits no more; `item`
- * is that one's, if it is still with the worker. */
+/* It holds since its request `number` was executed. If that was its latest one it knows now, and
+ * waits no more; `item` is that one's, if it is still with the worker. */
 static void granted_for_sure(struct snib__local *c, const struct snib__mail *mail, struct snib__name name,
                              struct snib__item *item)
 {
@@ -425,7 +428,8 @@ static void collect_done(struct snib__local *c, snib__ns now)
         }
 }
 
-/* The request of this id that is with the worker, which may have stored a waiter that others have granted since. */
+/* The request of this id that is with the worker, which may have stored a waiter that others have
+ * granted since. */
 static struct snib__item *underway(struct snib__local *c, const struct snib__id *id)
 {
         snib__list_each (l, &c->outstanding)
@@ -523,7 +527,8 @@ static void local_process(struct snib__engine *e, const struct snib__interest *r
                 item_forget(item_of(l));
                 snib__list_append(&c->spare, l);
         }
-        /* Who has just submitted and asks for the answer need not pay for a look at the sockets, every time. */
+        /* Who has just submitted and asks for the answer need not pay for a look at the sockets,
+         * every time. */
         if (ready && ready->count > 0 ? ready->fds[0].events != 0
                                       : snib__list_empty(&c->notes) || now - c->polled >= SNIB__MS || now < c->polled)
                 poll_events(c, now);
@@ -720,7 +725,8 @@ static int local_open(struct snib__engine **ret, const struct snib__engine_confi
         return 0;
 }
 
-/* Nothing of this client is with the worker any more: what can be taken back is; what runs is waited for. */
+/* Nothing of this client is with the worker any more: what can be taken back is; what runs is
+ * waited for. */
 static void withdraw(struct snib__local *c)
 {
         struct snib__worker *w = c->store->worker;
@@ -765,6 +771,17 @@ static void local_forked(struct snib__engine *e)
         close_fd(&c->epoll_fd);
 }
 
+static int local_directory(char *ret, size_t size, struct snib_error *err)
+{
+        char path[SNIB__PLACE_PATH_MAX + 1];
+        int r = snib__default_path(path, err);
+
+        if (r == 0 && snprintf(ret, size, "%s", path) >= (int)size)
+                r = snib__error(err, SNIB_EINVAL, "the directory's path has %zu bytes; give room for more than %zu",
+                                strlen(path), size);
+        return r;
+}
+
 static const char *const schemes[] = {"local", NULL};
 
 const struct snib__engine_ops snib__local_engine = {
@@ -774,7 +791,7 @@ const struct snib__engine_ops snib__local_engine = {
             .name = "local",
             .schemes = "local:",
             .summary = "processes of one machine, through a file; no server",
-            .exclusion = "a transaction on one file, under a byte lock of the kernel",
+            .exclusion = "a transaction on one file, made under flock(2) of another",
             .on_crash =
                 "holds of a process that died are free at once; a restart of the machine ends all holds, tokens go on",
             .on_pause =
@@ -783,7 +800,8 @@ const struct snib__engine_ops snib__local_engine = {
             .on_failover = "none",
             .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE | SNIB_CAP_CROSS_PROCESS |
                     SNIB_CAP_WRITER_IN_TURN | SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK |
-                    SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER,
+                    SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER |
+                    SNIB_CAP_LOCK_QUEUE,
         },
     .queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
     .schemes = schemes,
@@ -796,5 +814,6 @@ const struct snib__engine_ops snib__local_engine = {
     .process = local_process,
     .next = local_next,
     .close = local_close,
+    .directory = local_directory,
     .forked = local_forked,
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Datagrams between clients of one directory. Not reliable, and no more trusted than the file. Sockets lie in the
- * directory and are reached through its descriptor (/proc/self/fd/N/NAME), so that the 108 bytes of a socket address
- * are always enough and no path can be swapped. Stateless; any thread.
+ * Datagrams between clients of one directory. Not reliable, and no more trusted than the file.
+ * Sockets lie in the directory and are reached through its descriptor (/proc/self/fd/N/NAME), so
+ * that the 108 bytes of a socket address are always enough and no path can be swapped. Stateless;
+ * any thread.
  */
 
 #include "engine/local/mail.h"
@@ -82,8 +83,8 @@ void snib__mail_send(int send_fd, int dir_fd, const struct snib__mail *mail, str
 
         if (!snib__uuid_of(&mail->id, uuid))
                 return;
-        /* Refused: the receiver is gone, and whoever stands behind it hears of that from the kernel. Full: it has mail
-         * enough to look at all it waits for. */
+        /* Refused: the receiver is gone, and whoever stands behind it hears of that from the
+         * kernel. Full: it has mail enough to look at all it waits for. */
         (void)sendto(send_fd, buffer, snib__mail_encode(buffer, mail, name), MSG_DONTWAIT | MSG_NOSIGNAL,
                      (struct sockaddr *)&to, address(&to, dir_fd, uuid));
 }

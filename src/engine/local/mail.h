@@ -3,9 +3,9 @@
 #define SNIB_LOCAL_MAIL_H
 
 /*
- * The wake-up between clients: one datagram to the socket of the one client that is meant. Losing one costs time. All
- * are hints but for a GRANTED with a number, which is believed: whoever may write to the socket may write to the
- * database too.
+ * The wake-up between clients: one datagram to the socket of the one client that is meant. Losing
+ * one costs time. All are hints but for a GRANTED with a number, which is believed: whoever may
+ * write to the socket may write to the database too.
  */
 
 #include "model/op.h"
@@ -35,8 +35,8 @@ void snib__mail_unlink(int dir_fd, const char *uuid);
 void snib__mail_send(int send_fd, int dir_fd, const struct snib__mail *mail, struct snib__name name);
 
 size_t snib__mail_encode(char *buffer, const struct snib__mail *mail, struct snib__name name);
-/* Strict: false for anything that snib__mail_encode() would not have written for this client. *ret_name points into
- * `buffer`. */
+/* Strict: false for anything that snib__mail_encode() would not have written for this client.
+ * *ret_name points into `buffer`. */
 bool snib__mail_parse(const char *buffer, size_t size, const char *uuid, struct snib__mail *ret,
                       struct snib__name *ret_name);
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is remembered of requests that were executed: that of the request at hand is loaded and stored, no other, as no
- * other can matter to it. So the model never sees that there are many; that not too many are kept is done here. Not
- * which requests are remembered how long: the model decides that. Called with store.lock held.
+ * What is remembered of requests that were executed: that of the request at hand is loaded and
+ * stored, no other, as no other can matter to it. So the model never sees that there are many; that
+ * not too many are kept is done here. Not which requests are remembered how long: the model decides
+ * that. Called with store.lock held.
  */
 
 #include "engine/local/rows.h"
 #include <string.h>
 
-/* Of a name, at least: the newest of the requests that are remembered, as many changes as the model keeps, and as many
- * takings. */
+/* Of a name, at least: the newest of the requests that are remembered, as many changes as the model
+ * keeps, and as many takings. */
 #define MEMORIES_KEPT (2 * SNIB__DONES_MAX)
 
 /* Requests of which is remembered that they were executed. */
@@ -87,8 +88,8 @@ bool snib__rows_memory_changed(const struct snib__store *s, const struct snib__m
                (m->what != SNIB__MEMORY_NONE && (m->value != old->value || m->expires_ms != old->expires_ms));
 }
 
-/* One request in 32 is followed by a cleaning of what its name remembers. Which one is a lot drawn from its id, so that
- * nobody has to count, and short-lived clients do their part. */
+/* One request in 32 is followed by a cleaning of what its name remembers. Which one is a lot drawn
+ * from its id, so that nobody has to count, and short-lived clients do their part. */
 static bool cleans(const struct snib__id *id)
 {
         return snib__rows_hash(id->text) % 32 == 0;

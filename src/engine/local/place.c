@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where the local engine keeps its files. Finds the directory, makes it, and refuses one that somebody else controls or
- * whose file system is a network's. Not a cache: a place is opened once per open of a client. Nothing here follows a
- * symbolic link in the last component of a path. Blocks on the file system; called by open() only.
+ * Where the local engine keeps its files. Opens the directory, makes it, and refuses one that
+ * somebody else controls or whose file system is a network's. Not a cache: a place is opened once
+ * per open of a client. Nothing here follows a symbolic link in the last component of a path.
+ * Blocks on the file system; called by open() only.
  */
 
 #include "engine/local/place.h"
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/error.h"
+#include "engine/local/default.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+/* What to add to a URL so that the users of a group use its directory together. */
+#define SHARE "?mode=0660&group=GROUP"
 
 const char *snib__place_refused(long type)
 {
@@ -91,52 +98,16 @@ static int read_options(struct snib__place *p, struct snib__url *url, struct sni
         p->durable = durable && durable[0] == '1';
         if (url->has_authority)
                 return snib__error(err, SNIB_EURL, "local: takes a directory, not a host: write local:/dir");
+        if (p->shared && !url->path[0])
+                return snib__error(err, SNIB_EURL,
+                                   "mode= and group= share a directory, and the default one is of one user: name one "
+                                   "for all of them, as in local:/dir?mode=0660&group=ops");
         return snib__url_unused(url, "mode, group, timeout, durable", err);
 }
 
-/* The directory when the URL names none. *ret_parents: its parents are ours to make, too. */
-static int default_path(char *ret, size_t size, bool *ret_parents, struct snib_error *err)
-{
-        const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
-        const char *state = secure_getenv("XDG_STATE_HOME");
-        const char *home = secure_getenv("HOME");
-        int n = -1;
-
-        *ret_parents = false;
-        if (runtime && runtime[0] == '/')
-                n = snprintf(ret, size, "%s/snib", runtime);
-        else if (geteuid() == 0)
-                n = snprintf(ret, size, "/run/snib");
-        else if (state && state[0] == '/')
-                n = snprintf(ret, size, "%s/snib", state);
-        else if (home && home[0] == '/')
-                n = snprintf(ret, size, "%s/.local/state/snib", home);
-        else
-                return snib__error(
-                    err, SNIB_ESYSTEM,
-                    "local: has no default directory, because XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME are not set: "
-                    "name one, such as local:/var/lib/myapp/locks");
-        *ret_parents = !(runtime && runtime[0] == '/') && geteuid() != 0;
-        if (n >= (int)size)
-                return snib__error(
-                    err, SNIB_EURL,
-                    "the default directory's path is longer than %d bytes: name a shorter one with local:/dir",
-                    SNIB__PLACE_PATH_MAX);
-        return 0;
-}
-
-/* Makes the missing parents of a default directory, as the XDG specification asks: for the user alone. */
-static void make_parents(char *path)
-{
-        for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-                *slash = 0;
-                (void)mkdir(path, 0700); /* a failure shows when the directory itself is made */
-                *slash = '/';
-        }
-}
-
-/* What the files' mode means for the directory: who may write a file may look things up. Group members trust each
- * other; where everybody may write, the sticky bit keeps them from removing each other's files. */
+/* What the files' mode means for the directory: who may write a file may look things up. Group
+ * members trust each other; where everybody may write, the sticky bit keeps them from removing each
+ * other's files. */
 static mode_t dir_mode(const struct snib__place *p)
 {
         mode_t mode = p->mode | ((p->mode & 0444) >> 2);
@@ -154,13 +125,17 @@ static int make_dir(struct snib__place *p, const char *path, struct snib_error *
                 if (errno == EEXIST)
                         return 0;
                 if (errno == ENOENT)
-                        return snib__error_engine(err, SNIB_ESYSTEM, errno,
+                        return snib__error_engine(err, SNIB_ECONFIG, errno,
                                                   "cannot make the lock directory %s: its parent does not exist; make "
                                                   "it, or name another with local:/dir",
                                                   path);
                 return snib__error_engine(
-                    err, errno == EACCES || errno == EPERM || errno == EROFS ? SNIB_EPERM : SNIB_ESYSTEM, errno,
-                    "cannot make the lock directory %s: %s; make it writable for you, or name another with local:/dir",
+                    err,
+                    errno == ENOTDIR || errno == ELOOP                    ? SNIB_ECONFIG
+                    : errno == EACCES || errno == EPERM || errno == EROFS ? SNIB_EPERM
+                                                                          : SNIB_ESYSTEM,
+                    errno,
+                    "cannot make the lock directory %s: %s; have it made for you, or name another with local:/dir",
                     path, strerror(errno));
         }
         if (!p->shared)
@@ -191,20 +166,20 @@ static int check_dir(struct snib__place *p, const char *path, struct snib_error 
                                    refused, path);
         if (st.st_uid != geteuid() && st.st_uid != 0 && !p->shared)
                 return snib__error(err, SNIB_EPERM,
-                                   "the lock directory %s belongs to user %u, who could take any lock in it: if it is "
-                                   "meant to be shared, say so with "
-                                   "?mode=0660",
-                                   path, (unsigned)st.st_uid);
+                                   "the lock directory %s belongs to user %u, who could take any lock in it: if you "
+                                   "share it, let each of you write local:%s" SHARE,
+                                   path, (unsigned)st.st_uid, path);
         if ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))
-                return snib__error(
-                    err, SNIB_EPERM,
-                    "everybody may write in the lock directory %s: chmod o-w it, or name another with local:/dir",
-                    path);
+                return snib__error(err, SNIB_EPERM,
+                                   "everybody may write in the lock directory %s: chmod o-w it, and, to share it, let "
+                                   "each of you write "
+                                   "local:%s" SHARE,
+                                   path, path);
         if (faccessat(p->fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
                 return snib__error_engine(err, SNIB_EPERM, errno,
-                                          "cannot write in the lock directory %s: %s; make it writable for you, or "
-                                          "name another with local:/dir",
-                                          path, strerror(errno));
+                                          "cannot write in the lock directory %s: %s; name another, or, to share it, "
+                                          "have it made by one of you with local:%s" SHARE,
+                                          path, strerror(errno), path);
         p->dev = st.st_dev;
         p->ino = st.st_ino;
         p->owner = st.st_uid;
@@ -235,37 +210,60 @@ static int open_dir(struct snib__place *p, const char *path, struct snib_error *
         p->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (p->fd >= 0)
                 return 0;
-        if (errno == ELOOP || errno == ENOTDIR)
-                return snib__error_engine(
-                    err, SNIB_EPERM, errno,
-                    "the lock directory %s is a symbolic link or not a directory: name the directory itself", path);
+        if (errno == ELOOP || errno == ENOTDIR) {
+                bool link = readlink(path, (char[1]){0}, 1) >= 0;
+
+                return snib__error_engine(err, link ? SNIB_EPERM : SNIB_ECONFIG, errno,
+                                          "the lock directory %s is %s: name %s", path,
+                                          link ? "a symbolic link" : "not a directory",
+                                          link ? "the directory itself" : "a directory, or one to be made");
+        }
         return snib__error_engine(
             err, errno == EACCES ? SNIB_EPERM : SNIB_ESYSTEM, errno,
-            "cannot open the lock directory %s: %s; make it readable for you, or name another with local:/dir", path,
-            strerror(errno));
+            "cannot open the lock directory %s: %s; name another, or, to share it, have it made by one of you with "
+            "local:%s" SHARE,
+            path, strerror(errno), path);
 }
 
-/* The path the URL names, without the slashes at its end, which would make open() follow a symbolic link. */
-static int choose_path(char *ret, size_t size, struct snib__url *url, struct snib_error *err)
+static int refuse_relative(const char *path, struct snib_error *err)
 {
-        bool parents = false;
-        size_t n;
-        int r;
+        char here[SNIB__PLACE_PATH_MAX + 1];
 
-        if (!url->path[0]) {
-                if ((r = default_path(ret, size, &parents, err)) < 0)
-                        return r;
-        } else if (snprintf(ret, size, "%s", url->path) >= (int)size) {
+        while (path[0] == '.' && path[1] == '/')
+                path += 2;
+        if (!getcwd(here, sizeof(here)))
+                here[0] = 0;
+        return snib__error(
+            err, SNIB_EURL,
+            "local:%s is another place in each working directory: write the whole path, here local:%s/%s", path,
+            strcmp(here, "/") != 0 ? here : "", strcmp(path, ".") != 0 ? path : "");
+}
+
+/* The path the URL names, without the slashes at its end, which would make open() follow a symbolic
+ * link. */
+static int choose_path(char ret[SNIB__PLACE_PATH_MAX + 1], const struct snib__url *url, struct snib_error *err)
+{
+        size_t n;
+
+        if (!url->path[0])
+                return snib__default_path(ret, err);
+        if (url->path[0] != '/')
+                return refuse_relative(url->path, err);
+        if (snprintf(ret, SNIB__PLACE_PATH_MAX + 1, "%s", url->path) > SNIB__PLACE_PATH_MAX)
                 return snib__error(
                     err, SNIB_EURL,
                     "the lock directory's path is longer than %d bytes: name a shorter one with local:/dir",
                     SNIB__PLACE_PATH_MAX);
-        }
         for (n = strlen(ret); n > 1 && ret[n - 1] == '/'; n--)
                 ret[n - 1] = 0;
-        if (parents)
-                make_parents(ret);
         return 0;
+}
+
+/* Programs that clean /var/tmp and the like leave alone what is below a directory that is locked,
+ * as systemd's does. Not worth a wait, nor a failure. */
+static void keep_from_cleaning(const struct snib__place *p)
+{
+        (void)flock(p->fd, LOCK_SH | LOCK_NB);
 }
 
 int snib__place_open(struct snib__place *ret_place, struct snib__url *url, struct snib_error *err)
@@ -275,7 +273,7 @@ int snib__place_open(struct snib__place *ret_place, struct snib__url *url, struc
         int r = read_options(&p, url, err);
 
         if (r == 0)
-                r = choose_path(path, sizeof(path), url, err);
+                r = choose_path(path, url, err);
         if (r == 0)
                 r = make_dir(&p, path, err);
         if (r == 0)
@@ -288,6 +286,8 @@ int snib__place_open(struct snib__place *ret_place, struct snib__url *url, struc
                 snib__place_done(&p);
                 return r;
         }
+        keep_from_cleaning(&p);
+        (void)snprintf(url->path, sizeof(url->path), "%s", p.path);
         *ret_place = p;
         return 0;
 }
@@ -299,8 +299,8 @@ void snib__place_done(struct snib__place *place)
         place->fd = -1;
 }
 
-/* Makes the file with its final mode and group before it has its name, so that nobody meets it half made. 0, also when
- * somebody was faster, or -errno. */
+/* Makes the file with its final mode and group before it has its name, so that nobody meets it half
+ * made. 0, also when somebody was faster, or -errno. */
 static int make_file(const struct snib__place *p, const char *name)
 {
         char temporary[64];
@@ -329,8 +329,9 @@ static int check_file(const struct snib__place *p, int fd, const char *name, str
                 return snib__error(err, SNIB_EPERM, "%s/%s is not a regular file: remove it", p->path, name);
         if (st.st_uid != geteuid() && st.st_uid != 0 && st.st_uid != p->owner && !p->shared)
                 return snib__error(err, SNIB_EPERM,
-                                   "%s/%s belongs to user %u: remove it, or share the directory with ?mode=0660",
-                                   p->path, name, (unsigned)st.st_uid);
+                                   "%s/%s belongs to user %u: remove it, or, if you share the directory, let each of "
+                                   "you write local:%s" SHARE,
+                                   p->path, name, (unsigned)st.st_uid, p->path);
         if ((st.st_mode & S_IWOTH) && !(p->mode & S_IWOTH))
                 return snib__error(err, SNIB_EPERM, "everybody may write %s/%s: chmod o-w it", p->path, name);
         return 0;
@@ -354,9 +355,15 @@ int snib__place_file(const struct snib__place *place, const char *name, int *ret
         if (fd < 0 && errno == ELOOP)
                 return snib__error_engine(err, SNIB_EPERM, errno, "%s/%s is a symbolic link: remove it", place->path,
                                           name);
+        if (fd < 0 && errno == EACCES)
+                return snib__error_engine(
+                    err, SNIB_EPERM, errno,
+                    "cannot open %s/%s: %s; if you share the directory, have its owner remove its "
+                    "files once, and let each of you write local:%s" SHARE,
+                    place->path, name, strerror(errno), place->path);
         if (fd < 0)
-                return snib__error_engine(err, errno == EACCES ? SNIB_EPERM : SNIB_ESYSTEM, errno,
-                                          "cannot open %s/%s: %s", place->path, name, strerror(errno));
+                return snib__error_engine(err, SNIB_ESYSTEM, errno, "cannot open %s/%s: %s", place->path, name,
+                                          strerror(errno));
         r = check_file(place, fd, name, err);
         if (r == 0)
                 *ret_fd = TAKE_FD(fd);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How much of a queue is loaded, and what the object's flags say of it. A long queue is read in part: its end for a
- * newcomer, its head for whoever sits. Whether the part was enough is known after the model has decided on it. Not who
- * waits (seats.c) and not who is next (the model). Called with store.lock held.
+ * How much of a queue is loaded, and what the object's flags say of it. A long queue is read in
+ * part: its end for a newcomer, its head for whoever sits. Whether the part was enough is known
+ * after the model has decided on it. Not who waits (seats.c) and not who is next (the model).
+ * Called with store.lock held.
  */
 
 #include "engine/local/rows.h"
@@ -28,9 +29,10 @@ int64_t snib__rows_queue_flags(const struct snib__store *s)
         return r->queued ? SNIB__FLAG_WAITERS | observers | left * SNIB__FLAG_LEFT : 0;
 }
 
-/* How much of the queue is likely to be enough; 0: nothing but all. One who asks for the first time, sits, or whose id
- * is that of a change does not stand in it. Usually nobody goes in, or the first when somebody leaves. A newcomer goes
- * to the end; where all wait for the same nobody there may sit if the first may not. */
+/* How much of the queue is likely to be enough; 0: nothing but all. One who asks for the first
+ * time, sits, or whose id is that of a change does not stand in it. Usually nobody goes in, or the
+ * first when somebody leaves. A newcomer goes to the end; where all wait for the same nobody there
+ * may sit if the first may not. */
 static size_t enough(const struct snib__store *s, const struct snib__op *op, bool *ret_end)
 {
         bool seated = snib__rows_seat(&s->record, &op->id);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The memory of a record: room is made for what is loaded and for what the model may add, before it is asked, since the
- * model allocates nothing. It is kept from one request to the next. Not what the record says. Called with store.lock
- * held.
+ * The memory of a record: room is made for what is loaded and for what the model may add, before it
+ * is asked, since the model allocates nothing. It is kept from one request to the next. Not what
+ * the record says. Called with store.lock held.
  */
 
 #include "base/alloc.h"

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A record and its rows as a whole: the row of its object, what exists without anybody holding it, and in which order
- * all are loaded and stored. Not a decision about objects (that is the model's) and not a transaction (the caller's).
- * Called with store.lock held.
+ * A record and its rows as a whole: the row of its object, what exists without anybody holding it,
+ * and in which order all are loaded and stored. Not a decision about objects (that is the model's)
+ * and not a transaction (the caller's). Called with store.lock held.
  *
- * A record is the row of its object, which also has the first seat and says in which other tables there are rows of
- * this name: more seats, waiters. What exists without anybody holding it is in a table of its own. So a lock that
- * nobody waits for is one row, read once and written once; and each column of it costs.
+ * A record is the row of its object, which also has the first seat and says in which other tables
+ * there are rows of this name: more seats, waiters. What exists without anybody holding it is in a
+ * table of its own. So a lock that nobody waits for is one row, read once and written once; and
+ * each column of it costs.
  *
- * What comes out of the file is another process's word. Nothing is repaired: a row that snib__rows_save() would not
- * have written makes the record damaged, and the answer is SQLITE_CORRUPT. Hosts and labels are cut to their fields.
+ * What comes out of the file is another process's word. Nothing is repaired: a row that
+ * snib__rows_save() would not have written makes the record damaged, and the answer is
+ * SQLITE_CORRUPT. Hosts and labels are cut to their fields.
  */
 
 #include "engine/local/rows.h"
@@ -165,7 +167,8 @@ static int64_t flags_of(const struct snib__store *s)
                (snib__rows_more_seats(r) ? SNIB__FLAG_SEATS : 0) | snib__rows_queue_flags(s);
 }
 
-/* Where nobody sits, `since_ms` says since when. The row stays, for the token, and for a release on a full disk. */
+/* Where nobody sits, `since_ms` says since when. The row stays, for the token, and for a release on
+ * a full disk. */
 static int save_object(struct snib__store *s, struct snib__name name, int64_t now_ms)
 {
         enum snib__statement which = s->existed ? SNIB__SQL_OBJECT_SET : SNIB__SQL_OBJECT_ADD;
@@ -184,7 +187,8 @@ static int save_object(struct snib__store *s, struct snib__name name, int64_t no
         return snib__sql_run(s, which);
 }
 
-/* A register's value changes with its version only; otherwise it was perhaps not loaded, and must not be stored. */
+/* A register's value changes with its version only; otherwise it was perhaps not loaded, and must
+ * not be stored. */
 static bool content_changed(const struct snib__store *s)
 {
         const struct snib__record *r = &s->record;
@@ -231,7 +235,8 @@ static bool object_changed(const struct snib__store *s)
                kind_of(r) != s->kind || flags_of(s) != s->flags;
 }
 
-/* The usual change is one row: then the statement is the transaction, and neither a BEGIN nor a COMMIT is paid for. */
+/* The usual change is one row: then the statement is the transaction, and neither a BEGIN nor a
+ * COMMIT is paid for. */
 int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct snib__clock now)
 {
         const struct snib__change *change = &s->change;

@@ -3,9 +3,9 @@
 #define SNIB_LOCAL_ROWS_H
 
 /*
- * What the files that turn records into rows and back have among themselves: sql.c, room.c, seats.c, queue.c, memory.c,
- * clients.c and, above them, rows.c. For everybody else there is store.h. All of it with store.lock held; an int that
- * is answered is an SQLite result code.
+ * What the files that turn records into rows and back have among themselves: sql.c, room.c,
+ * seats.c, queue.c, memory.c, clients.c and, above them, rows.c. For everybody else there is
+ * store.h. All of it with store.lock held; an int that is answered is an SQLite result code.
  */
 
 #include "engine/local/store.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Those who sit and those who wait, as rows: the columns that they have in common, and their two tables, loaded,
- * checked and stored where they differ. Not the object's own row, though it begins with the same columns, and not how
- * much of a queue is loaded (queue.c). What a semaphore remembers of who took sits in the record but has no row here
- * (memory.c).
+ * Those who sit and those who wait, as rows: the columns that they have in common, and their two
+ * tables, loaded, checked and stored where they differ. Not the object's own row, though it begins
+ * with the same columns, and not how much of a queue is loaded (queue.c). What a semaphore
+ * remembers of who took sits in the record but has no row here (memory.c).
  *
- * A row that this file would not have written makes the record damaged. Called with store.lock held.
+ * A row that this file would not have written makes the record damaged. Called with store.lock
+ * held.
  */
 
 #include "engine/local/rows.h"
@@ -258,7 +259,8 @@ static bool same(const struct snib__row *row, const struct snib__seat *seat, con
         return snib__id_equal(&row->id, &seat->id) && row->number[SNIB__NUMBER_COUNT] == number[SNIB__NUMBER_COUNT];
 }
 
-/* The model only takes out and appends, so both sides are walked once. (If it did not, more would be written.) */
+/* The model only takes out and appends, so both sides are walked once. (If it did not, more would
+ * be written.) */
 static int save_rows(struct snib__store *s, struct snib__name name, const struct table *t,
                      const struct snib__rows *rows)
 {

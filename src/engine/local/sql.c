@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The SQL statements that run after open: their text, prepared once and kept, and what binds to them and reads from
- * them. Not what rows mean: that is known to those who run them. Called with store.lock held.
+ * The SQL statements that run after open: their text, prepared once and kept, and what binds to
+ * them and reads from them. Not what rows mean: that is known to those who run them. Called with
+ * store.lock held.
  */
 
 #include "engine/local/rows.h"

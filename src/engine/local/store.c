@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The registry of open directories, the opening of their databases, and what a fork does to them. Not a statement about
- * locks: sql.c and rows.c have those.
+ * The registry of open directories, the opening of their databases, and what a fork does to them.
+ * Not a statement about locks: sql.c and rows.c have those.
  *
- * Invariants: a process has at most one SQLite handle of a file, also after fork: a child closes what it inherited
- * before it opens its own. A handle never checkpoints and never removes the log when it is closed, so that closing one,
- * in a child above all, changes nothing for others. The database is opened under the gate. Threads: the registry has a
- * mutex of its own, held during the whole of an open.
+ * Invariants: a process has at most one SQLite handle of a file, also after fork: a child closes
+ * what it inherited before it opens its own. A handle never checkpoints and never removes the log
+ * when it is closed, so that closing one, in a child above all, changes nothing for others. The
+ * database is opened under the gate. Threads: the registry has a mutex of its own, held during the
+ * whole of an open.
  */
 
 #include "engine/local/store.h"
@@ -26,9 +27,10 @@
 
 #define DB_FILE "snib.db"
 #define APPLICATION_ID 0x736e6962 /* "snib" */
-/* A log of this many pages is written back inside the gate; a few tens of microseconds once in as many commits. SQLite
- * finds the newest copy of a page by going through all older ones in the log, when it reads and when it appends: a
- * lock that is taken again and again pays for each. Where the log goes to the disk first it is worth waiting for. */
+/* A log of this many pages is written back inside the gate; a few tens of microseconds once in as
+ * many commits. SQLite finds the newest copy of a page by going through all older ones in the log,
+ * when it reads and when it appends: a lock that is taken again and again pays for each. Where the
+ * log goes to the disk first it is worth waiting for. */
 #define CHECKPOINT_PAGES 128
 #define CHECKPOINT_PAGES_DURABLE 1000
 /* Small pages: a change of one lock is one page, and a page is what is summed and written. */
@@ -42,7 +44,8 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct snib__list registry = {&registry, &registry};
 static struct snib__list inherited = {&inherited, &inherited}; /* the parent's stores, in a child */
 
-/* The schema, one text for each step from version n to n + 1. Readable with the stock sqlite3 shell. */
+/* The schema, one text for each step from version n to n + 1. Readable with the stock sqlite3
+ * shell. */
 static const char *const migration[SNIB__SCHEMA_VERSION] = {
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE client(slot INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, pid INTEGER NOT NULL, pid_namespace "
@@ -56,8 +59,8 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     "NOT NULL,"
     " label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
     " PRIMARY KEY(name, seq)) WITHOUT ROWID;",
-    /* 2: every kind of object. Whoever held or waited goes on to. A program with version 1 that is still running does
-     * not find its table any more: its holds end with their leases. */
+    /* 2: every kind of object. Whoever held or waited goes on to. A program with version 1 that is
+     * still running does not find its table any more: its holds end with their leases. */
     "CREATE TABLE object(name TEXT PRIMARY KEY, token INTEGER NOT NULL, kind INTEGER NOT NULL, flags INTEGER NOT NULL,"
     " id TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
     " expires_ms INTEGER NOT NULL, held_token INTEGER NOT NULL) WITHOUT ROWID;"
@@ -76,8 +79,9 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
     "CREATE TABLE content(name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL,"
     " expires_ms INTEGER NOT NULL, data BLOB) WITHOUT ROWID;",
-    /* 3: what is remembered is found by its id; that a semaphore was taken from is a memory, not a seat. A program with
-     * version 2 that is still running would store it as one, and so does not find the column any more. */
+    /* 3: what is remembered is found by its id; that a semaphore was taken from is a memory, not a
+     * seat. A program with version 2 that is still running would store it as one, and so does not
+     * find the column any more. */
     "CREATE TABLE memory(name TEXT NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL, value INTEGER NOT NULL,"
     " what INTEGER NOT NULL, PRIMARY KEY(name, id)) WITHOUT ROWID;"
     "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, value, applied<>0 FROM done;"
@@ -86,8 +90,8 @@ static const char *const migration[SNIB__SCHEMA_VERSION] = {
     "DELETE FROM seat WHERE kind=7 AND confirmed;"
     "ALTER TABLE seat RENAME COLUMN confirmed TO claimed;"
     "UPDATE object SET flags=(flags&5)|iif(EXISTS(SELECT 1 FROM seat WHERE name=object.name),2,0);",
-    /* 4: a waiter has said the number of its latest request. A program with version 3 that is still running would not
-     * tell it, and does not find the column any more. */
+    /* 4: a waiter has said the number of its latest request. A program with version 3 that is still
+     * running would not tell it, and does not find the column any more. */
     "ALTER TABLE waiter RENAME COLUMN seen TO latest;"
     "UPDATE object SET flags=flags+coalesce((SELECT max(observer)*8+(max(seq)-count(*))*16 FROM waiter"
     " WHERE name=object.name),0) WHERE flags&4;",
@@ -191,8 +195,9 @@ static int count_pages(void *store, sqlite3 *db, const char *schema, int pages)
         return SQLITE_OK;
 }
 
-/* Not SQLite's own: that runs inside the last statement, while the read of the same transaction is still open and keeps
- * the log from being used from its beginning again. A failure is harmless: the next one tries again. */
+/* Not SQLite's own: that runs inside the last statement, while the read of the same transaction is
+ * still open and keeps the log from being used from its beginning again. A failure is harmless: the
+ * next one tries again. */
 void snib__store_checkpoint(struct snib__store *s)
 {
         if (s->log_pages < (s->place.durable ? CHECKPOINT_PAGES_DURABLE : CHECKPOINT_PAGES))
@@ -276,7 +281,8 @@ static int migrate(struct snib__store *s, struct snib_error *err)
         return rc == SQLITE_OK ? 0 : snib__store_failed(s, rc, "setting up the schema", err);
 }
 
-/* What the leases' clock depends on: the boot, and the time namespace, which may shift the boot clock. */
+/* What the leases' clock depends on: the boot, and the time namespace, which may shift the boot
+ * clock. */
 static int epoch(char *ret, size_t size, struct snib_error *err)
 {
         char boot[64] = "", space[64] = "";
@@ -294,8 +300,8 @@ static int epoch(char *ret, size_t size, struct snib_error *err)
         return 0;
 }
 
-/* What was taken from a semaphore and not confirmed goes back; one with an end, which was by the old clock, ends. The
- * kind stays what it is where something exists without being held. */
+/* What was taken from a semaphore and not confirmed goes back; one with an end, which was by the
+ * old clock, ends. The kind stays what it is where something exists without being held. */
 static const char end_all[] =
     "PRAGMA synchronous=FULL;BEGIN IMMEDIATE;"
     "UPDATE content SET value=value+coalesce((SELECT sum(number) FROM seat WHERE name=content.name AND kind=7 AND NOT "
@@ -306,8 +312,8 @@ static const char end_all[] =
     "DELETE FROM seat;DELETE FROM waiter;DELETE FROM memory;DELETE FROM client";
 _Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all and the third migration name it by its number");
 
-/* After a restart of the machine nobody holds and nobody waits. Tokens, numbers and values stay. Written through to the
- * disk, once in a boot. */
+/* After a restart of the machine nobody holds and nobody waits. Tokens, numbers and values stay.
+ * Written through to the disk, once in a boot. */
 static int begin_boot(struct snib__store *s, const char *now, struct snib_error *err)
 {
         int rc;
@@ -349,7 +355,8 @@ static int check_boot(struct snib__store *s, struct snib_error *err)
         return strcmp(now, then) ? begin_boot(s, now, err) : 0;
 }
 
-/* Rows under which nothing has been for a day go, so that the file does not grow for ever. Looks once an hour. */
+/* Rows under which nothing has been for a day go, so that the file does not grow for ever. Looks
+ * once an hour. */
 static void reap(struct snib__store *s)
 {
         char text[64];
@@ -371,8 +378,8 @@ static void reap(struct snib__store *s)
         (void)sqlite3_finalize(q);
 }
 
-/* Blocks for the log, without changing its size: SQLite fills them. An attempt: not every file system can. SQLite locks
- * no byte of this file, so opening and closing it is harmless. */
+/* Blocks for the log, without changing its size: SQLite fills them. An attempt: not every file
+ * system can. SQLite locks no byte of this file, so opening and closing it is harmless. */
 static void reserve_log(struct snib__store *s)
 {
         _cleanup_close_ int fd = openat(s->place.fd, DB_FILE "-wal", O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -426,8 +433,9 @@ static int move_aside(struct snib__store *s, struct snib_error *err)
 }
 
 /*
- * A damaged file is begun anew when no client is alive: then nobody believes that he holds anything, and tokens go on
- * from the clock. While somebody lives, it is refused: his hold cannot be known.
+ * A damaged file is begun anew when no client is alive: then nobody believes that he holds
+ * anything, and tokens go on from the clock. While somebody lives, it is refused: his hold cannot
+ * be known.
  */
 int snib__store_prepare(struct snib__store *s, struct snib_error *err)
 {
@@ -523,7 +531,8 @@ static int store_new(struct snib__store **ret_store, const struct snib__place *p
         return 0;
 }
 
-/* What a child has from its parent. There is no transaction in it (the fork waited for that), so closing only frees. */
+/* What a child has from its parent. There is no transaction in it (the fork waited for that), so
+ * closing only frees. */
 static void free_inherited(void)
 {
         for (struct snib__list *l; (l = snib__list_take(&inherited));)
@@ -586,8 +595,9 @@ static void after_fork_parent(void)
         (void)pthread_mutex_unlock(&registry_lock);
 }
 
-/* The copies of the gate must go at once: they would keep a byte lock of the parent's alive. SQLite's handle stays open
- * until this child opens a store, or ends: closing it is no work for here. */
+/* The copies of the gate must go at once: they would keep a byte lock of the parent's alive.
+ * SQLite's handle stays open until this child opens a store, or ends: closing it is no work for
+ * here. */
 static void after_fork_child(void)
 {
         for (struct snib__list *l; (l = snib__list_take(&registry));) {
@@ -600,8 +610,8 @@ static void after_fork_child(void)
         (void)pthread_mutex_unlock(&registry_lock);
 }
 
-/* Registered when the library is loaded, before any handler of a layer that calls this one: prepare handlers run last
- * registered first, so the order of locks is that of calls. */
+/* Registered when the library is loaded, before any handler of a layer that calls this one: prepare
+ * handlers run last registered first, so the order of locks is that of calls. */
 __attribute__((constructor)) static void register_fork_handlers(void)
 {
         (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);

@@ -3,12 +3,13 @@
 #define SNIB_LOCAL_STORE_H
 
 /*
- * The shared state of all clients of one directory in this process: one SQLite handle (POSIX locks fall when any
- * descriptor of the file is closed, so there must never be two), the descriptors of the gate and of the liveness bytes,
- * and the worker that waits where a caller may not. doc/design/local.md has the whole picture.
+ * The shared state of all clients of one directory in this process: one SQLite handle (POSIX locks
+ * fall when any descriptor of the file is closed, so there must never be two), the descriptors of
+ * the gate and of the liveness bytes, and the worker that waits where a caller may not.
+ * doc/design/local.md has the whole picture.
  *
- * Locks, in the order in which they may be taken: registry, store.lock, worker.lock. Whoever calls a snib__rows_*
- * or snib__sql_* function holds store.lock.
+ * Locks, in the order in which they may be taken: registry, store.lock, worker.lock. Whoever calls
+ * a snib__rows_* or snib__sql_* function holds store.lock.
  */
 
 #include "base/list.h"
@@ -103,8 +104,8 @@ struct snib__peer_row {
         char label[64];
 };
 
-/* Clients whose rows were read lately, by their uuids. A row does not change while its client lives, which its byte
- * tells; before a client is declared dead its row is read anew. */
+/* Clients whose rows were read lately, by their uuids. A row does not change while its client
+ * lives, which its byte tells; before a client is declared dead its row is read anew. */
 #define SNIB__KNOWN_MAX 256
 
 struct snib__worker;
@@ -149,14 +150,17 @@ struct snib__store {
         void *trace_arg;
 };
 
-/* The open store of a place, or a new one without a database yet. Takes the place over on success. */
+/* The open store of a place, or a new one without a database yet. Takes the place over on
+ * success. */
 int snib__store_get(struct snib__store **ret_store, struct snib__place *place, struct snib_error *err);
 void snib__store_put(struct snib__store *s);
 
-/* Opens the database if that is not done: schema, boot id, damage. The gate is held. 0 or a negative error. */
+/* Opens the database if that is not done: schema, boot id, damage. The gate is held. 0 or a
+ * negative error. */
 int snib__store_prepare(struct snib__store *s, struct snib_error *err);
 
-/* Fills *err from SQLite's result code, with what was being done and what to do; answers the error. */
+/* Fills *err from SQLite's result code, with what was being done and what to do; answers the
+ * error. */
 int snib__store_failed(struct snib__store *s, int rc, const char *doing, struct snib_error *err);
 
 /* Writes the log back if it has grown long. The gate is held, no statement is open. */
@@ -170,29 +174,31 @@ bool snib__store_in_place(const struct snib__store *s);
 int snib__sql_run(struct snib__store *s, enum snib__statement which);
 int snib__sql_prepare(struct snib__store *s);
 void snib__sql_finalize(struct snib__store *s);
-/* Loads the record of op's name, of what is remembered what op needs, with room for what op may add to it, and stays in
- * the read transaction; end it with snib__rows_unload(). `data`: with the value of a register, which lives until then.
- * Not `whole`: a long queue in part, where that is likely to be enough; what was decided counts only if
- * snib__rows_suffice() says afterwards that it was. SQLITE_CORRUPT with s->damage: the rows are not such as
- * snib__rows_save() writes. */
+/* Loads the record of op's name, of what is remembered what op needs, with room for what op may add
+ * to it, and stays in the read transaction; end it with snib__rows_unload(). `data`: with the value
+ * of a register, which lives until then. Not `whole`: a long queue in part, where that is likely to
+ * be enough; what was decided counts only if snib__rows_suffice() says afterwards that it was.
+ * SQLITE_CORRUPT with s->damage: the rows are not such as snib__rows_save() writes. */
 int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data, bool whole);
 bool snib__rows_suffice(const struct snib__store *s);
 /* Where an id sits, NULL. */
 const struct snib__holder *snib__rows_seat(const struct snib__record *r, const struct snib__id *id);
 void snib__rows_unload(struct snib__store *s);
-/* Stores what s->change says is different after `op`, as a transaction of its own unless one is open. */
+/* Stores what s->change says is different after `op`, as a transaction of its own unless one is
+ * open. */
 int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct snib__clock now);
 int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms);
 int snib__rows_client_remove(struct snib__store *s, const char *uuid);
-/* SQLITE_ROW and *ret, SQLITE_DONE if there is none. By its uuid: of the store, until the next such call, and unless it
- * is to be read `anew` it may be known from before. */
+/* SQLITE_ROW and *ret, SQLITE_DONE if there is none. By its uuid: of the store, until the next such
+ * call, and unless it is to be read `anew` it may be known from before. */
 int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, bool anew, const struct snib__peer_row **ret);
 int snib__rows_client_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret);
-/* The next of the names in which an id of the client stands, after `after`: SQLITE_ROW and *ret_name (room for
- * SNIB_NAME_MAX + 1), or DONE. */
+/* The next of the names in which an id of the client stands, after `after`: SQLITE_ROW and
+ * *ret_name (room for SNIB_NAME_MAX + 1), or DONE. */
 int snib__rows_name_of(struct snib__store *s, const char *uuid, struct snib__name after, char *ret_name,
                        size_t *ret_length);
-/* The next name under which there is something: SQLITE_ROW, or DONE. Call snib__rows_list_end() after the last. */
+/* The next name under which there is something: SQLITE_ROW, or DONE. Call snib__rows_list_end()
+ * after the last. */
 int snib__rows_list(struct snib__store *s, struct snib__name *ret_name);
 void snib__rows_list_end(struct snib__store *s);
 /* Frees the memory of the record. */

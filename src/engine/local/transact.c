@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What one item does inside the store: load the record, bury the dead, let the model decide, store what is different,
- * and note whom to tell. Not a rule about objects: those are the model's. Runs on the client's thread or on the
- * worker's, with store.lock held and, when it writes, the gate. A question (QUERY, a look) is first answered from a
- * read transaction; only when the answer would change the record is it asked again under the gate.
+ * What one item does inside the store: load the record, bury the dead, let the model decide, store
+ * what is different, and note whom to tell. Not a rule about objects: those are the model's. Runs
+ * on the client's thread or on the worker's, with store.lock held and, when it writes, the gate. A
+ * question (QUERY, a look) is first answered from a read transaction; only when the answer would
+ * change the record is it asked again under the gate.
  *
- * Invariants: a transaction leaves nobody dead behind at the head of the queue, nor on a seat while somebody asks or
- * waits. Nobody is told to be seated who is known to be dead.
+ * Invariants: a transaction leaves nobody dead behind at the head of the queue, nor on a seat while
+ * somebody asks or waits. Nobody is told to be seated who is known to be dead.
  */
 
 #include "base/alloc.h"
@@ -30,8 +31,8 @@ static struct snib__clock read_clocks(void)
                                     .wall_us = (int64_t)wall.tv_sec * 1000000 + wall.tv_nsec / 1000};
 }
 
-/* Whose process is known to be dead. An id of another form, or of a client that has no row any more, is nobody we know:
- * its lease decides. */
+/* Whose process is known to be dead. An id of another form, or of a client that has no row any
+ * more, is nobody we know: its lease decides. */
 static bool dead(struct snib__item *item, const struct snib__id *id)
 {
         struct snib__store *s = item->client->store;
@@ -113,7 +114,8 @@ static size_t first_waiter(const struct snib__record *r)
         return i;
 }
 
-/* It holds something while it sits. What a semaphore gave out and was confirmed belongs to nobody. */
+/* It holds something while it sits. What a semaphore gave out and was confirmed belongs to
+ * nobody. */
 static bool holds(const struct snib__holder *h)
 {
         return h->kind != SNIB_KIND_SEMAPHORE || !h->claimed;
@@ -163,7 +165,8 @@ static bool bury_waiter(struct snib__item *item, size_t place, struct snib__cloc
         return place < r->queued && dead(item, &r->queue[place].seat.id) && bury(item, &r->queue[place].seat.id, now);
 }
 
-/* The dead that matter: those who sit, the first of the queue, and for a look those right before the one who looks. */
+/* The dead that matter: those who sit, the first of the queue, and for a look those right before
+ * the one who looks. */
 static void bury_dead(struct snib__item *item, struct snib__clock now)
 {
         const struct snib__record *r = &item->client->store->record;
@@ -177,7 +180,8 @@ static void bury_dead(struct snib__item *item, struct snib__clock now)
                         ;
 }
 
-/* Of those who were seated the first was known to be alive; the others that are dead leave again. True: some were. */
+/* Of those who were seated the first was known to be alive; the others that are dead leave again.
+ * True: some were. */
 static bool bury_granted(struct snib__item *item, struct snib__clock now)
 {
         const struct snib__change *all = &item->client->store->change;
@@ -288,8 +292,8 @@ static void address_looks(struct snib__item *item)
         }
 }
 
-/* Whoever may go on, whose hold was ended, and who has somebody else before it now. The first in the queue watches the
- * one before it go to its seat; when several sit it looks who they are. */
+/* Whoever may go on, whose hold was ended, and who has somebody else before it now. The first in
+ * the queue watches the one before it go to its seat; when several sit it looks who they are. */
 static void address_mails(struct snib__item *item)
 {
         const struct snib__store *s = item->client->store;
@@ -330,7 +334,8 @@ void snib__item_fail(struct snib__item *item, int code)
         item->before.standing = SNIB__STANDS_NOT;
 }
 
-/* A failed statement: nothing was done. Another program inside SQLite (a shell) is waited for, where one may wait. */
+/* A failed statement: nothing was done. Another program inside SQLite (a shell) is waited for,
+ * where one may wait. */
 static void fail_sqlite(struct snib__item *item, int rc)
 {
         struct snib__store *s = item->client->store;
@@ -359,8 +364,8 @@ static void apply(struct snib__item *item, struct snib__clock now)
         add_up(s, &one);
 }
 
-/* The model decides. Those it seats and who turn out to be dead may have been in the way of the one who asks; it asks
- * again then, which its id makes harmless. */
+/* The model decides. Those it seats and who turn out to be dead may have been in the way of the one
+ * who asks; it asks again then, which its id makes harmless. */
 static void ask_model(struct snib__item *item, struct snib__clock now)
 {
         struct snib__store *s = item->client->store;
@@ -450,8 +455,8 @@ static bool in_place(struct snib__store *s, struct snib__clock now)
         return true;
 }
 
-/* A patient one waits for other programs at its beginning, once, so that nothing can come between its read and its
- * write. */
+/* A patient one waits for other programs at its beginning, once, so that nothing can come between
+ * its read and its write. */
 static int run_decision(struct snib__item *item, struct snib__clock now)
 {
         struct snib__store *s = item->client->store;
@@ -537,8 +542,9 @@ static void send_mails(struct snib__item *item)
         item->mails = 0;
 }
 
-/* Takes every id of a client out of every object, a transaction for each name; the mails go out under the gate, which
- * nobody minds at the end of a client. A name whose rows are damaged is passed over: whoever asks for it is told. */
+/* Takes every id of a client out of every object, a transaction for each name; the mails go out
+ * under the gate, which nobody minds at the end of a client. A name whose rows are damaged is
+ * passed over: whoever asks for it is told. */
 static int bury_client(struct snib__item *item, const char *uuid)
 {
         struct snib__store *s = item->client->store;
@@ -570,7 +576,8 @@ static bool take_slot(struct snib__local *c)
         return false;
 }
 
-/* The client enters the table. Who had its byte before is dead: its row goes, after whatever it held and waited for. */
+/* The client enters the table. Who had its byte before is dead: its row goes, after whatever it
+ * held and waited for. */
 static int enter(struct snib__item *item)
 {
         struct snib__local *c = item->client;
@@ -616,7 +623,8 @@ static void leave(struct snib__item *item)
         struct snib__local *c = item->client;
         int rc = c->holds > 0 || c->waits.count ? bury_client(item, c->uuid) : SQLITE_OK;
 
-        /* If that failed, the row stays, its byte becomes free, and the next who comes across it buries it. */
+        /* If that failed, the row stays, its byte becomes free, and the next who comes across it
+         * buries it. */
         if (rc == SQLITE_OK)
                 (void)snib__rows_client_remove(c->store, c->uuid);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What this client waits for: its ids in queues, and the processes that stand before them. Decides when to look, never
- * what is true: that is in the file.
+ * What this client waits for: its ids in queues, and the processes that stand before them. Decides
+ * when to look, never what is true: that is in the file.
  *
- * A waiter is woken by a datagram. In case that cannot come, it looks by itself when a process before it ends (pidfd),
- * when the first lease of a holder is over, and, if such a process cannot be watched (another PID namespace), every 100
- * ms, at first sooner: a process may be gone for its pidfd while its byte is still kept by one it shared descriptors
- * with, which is about to end too (a supervisor that first ends what ran under the lock). One thread at a time, the
- * client's.
+ * A waiter is woken by a datagram. In case that cannot come, it looks by itself when a process
+ * before it ends (pidfd), when the first lease of a holder is over, and, if such a process cannot
+ * be watched (another PID namespace), every 100 ms, at first sooner: a process may be gone for its
+ * pidfd while its byte is still kept by one it shared descriptors with, which is about to end too
+ * (a supervisor that first ends what ran under the lock). One thread at a time, the client's.
  */
 
 #include "base/alloc.h"
@@ -20,8 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Peers that nobody waits for are kept for the next time, up to this many: two processes that take turns need not open
- * a pidfd every time. */
+/* Peers that nobody waits for are kept for the next time, up to this many: two processes that take
+ * turns need not open a pidfd every time. */
 #define PEERS_IDLE_MAX 32
 #define TICK_MS 100
 
@@ -86,7 +86,8 @@ static bool same_process(const struct snib__local *c, const struct snib__peer_ro
         return row->pid == c->pid && row->pid_namespace == c->store->pid_namespace;
 }
 
-/* The pid may have been given to another process meanwhile; the caller tests the byte after this. */
+/* The pid may have been given to another process meanwhile; the caller tests the byte after
+ * this. */
 static void peer_watch(struct snib__local *c, struct snib__peer *p, const struct snib__peer_row *row)
 {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = p};
@@ -157,8 +158,8 @@ void snib__wait_at(struct snib__local *c, struct snib__wait *wait, snib__ns due)
                 snib__tree_add(&c->waits_due, &wait->by_due);
 }
 
-/* When the lease of a holder is over the first of the queue looks at once, the others a little later, in case the first
- * is stopped. */
+/* When the lease of a holder is over the first of the queue looks at once, the others a little
+ * later, in case the first is stopped. */
 static snib__ns lease_over(struct snib__local *c, const struct snib__before *b)
 {
         int64_t spread = b->first ? 2 : 100;
@@ -188,7 +189,8 @@ static bool sees(const struct snib__wait *w, const struct snib__before *b)
         return true;
 }
 
-/* Looks at the processes before it from now on. True: one of them died between the transaction and the pidfd. */
+/* Looks at the processes before it from now on. True: one of them died between the transaction and
+ * the pidfd. */
 static bool watch(struct snib__local *c, struct snib__wait *w, const struct snib__before *b)
 {
         bool died = false;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs work under the gate: at once on the caller's thread when nobody is in the way, else on the one thread per store
- * that may wait. Not a pool, and it knows nothing of locks. The thread waits for the gate with an open file description
- * of its own, so it and the inline path exclude each other like two processes do, and nobody holds a mutex while it
- * waits for another process.
+ * Runs work under the gate: at once on the caller's thread when nobody is in the way, else on the
+ * one thread per store that may wait. Not a pool, and it knows nothing of locks. The thread waits
+ * for the gate with an open file description of its own, so it and the inline path exclude each
+ * other like two processes do, and nobody holds a mutex while it waits for another process.
  *
- * The wait of the kernel call cannot be bounded without signals, which a library does not use; so it is the callers'
- * patience that is bounded: they take their work back. A thread that hangs at the gate of a store that is closed is
- * left behind with its own memory and ends when the gate opens.
+ * The wait of the kernel call cannot be bounded without signals, which a library does not use; so
+ * it is the callers' patience that is bounded: they take their work back. A thread that hangs at
+ * the gate of a store that is closed is left behind with its own memory and ends when the gate
+ * opens.
  */
 
 #include "engine/local/worker.h"
@@ -37,7 +38,8 @@ struct snib__worker {
         bool abandoned;
 };
 
-/* Stop signals and all others that can be held back. Two system calls, a tenth of a microsecond each. */
+/* Stop signals and all others that can be held back. Two system calls, a tenth of a microsecond
+ * each. */
 static void block_signals(sigset_t *ret_old)
 {
         sigset_t all;
@@ -56,7 +58,8 @@ static bool run_with_gate(struct snib__store *s, struct snib__work *work)
         sigset_t old;
         bool got;
 
-        /* ^Z of a single-threaded program must not stop it at the gate. Without a terminal there is no ^Z. */
+        /* ^Z of a single-threaded program must not stop it at the gate. Without a terminal there is
+         * no ^Z. */
         if (s->terminal)
                 block_signals(&old);
         got = snib__gate_try(s->gate_fd);
@@ -122,7 +125,8 @@ static void finish(struct snib__worker *w, struct snib__work *work)
         (void)pthread_mutex_unlock(&w->lock);
 }
 
-/* Takes the first work of the queue, when `gated` is what it needs. Called and left with the lock. */
+/* Takes the first work of the queue, when `gated` is what it needs. Called and left with the
+ * lock. */
 static struct snib__work *take(struct snib__worker *w, bool gated)
 {
         struct snib__work *work = front(w);
@@ -133,8 +137,8 @@ static struct snib__work *take(struct snib__worker *w, bool gated)
         return work;
 }
 
-/* Waits at the gate for whoever is first, then runs whoever is first by then: the one it waited for may have been taken
- * back. */
+/* Waits at the gate for whoever is first, then runs whoever is first by then: the one it waited for
+ * may have been taken back. */
 static void step(struct snib__worker *w)
 {
         bool gated = front(w)->gate;
@@ -342,8 +346,8 @@ void snib__worker_after_fork(struct snib__worker *w, bool child)
         (void)pthread_mutex_unlock(&w->lock);
         if (!child)
                 return;
-        /* Its thread is not in the child; who waited on these is gone as well, and would be waited for when they are
-         * destroyed. */
+        /* Its thread is not in the child; who waited on these is gone as well, and would be waited
+         * for when they are destroyed. */
         (void)pthread_cond_init(&w->more, NULL);
         (void)pthread_cond_init(&w->finished, NULL);
         if (w->gate_fd >= 0)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The mem: engine: the model inside this process, for tests, and for programs that want the same API between their
- * threads. Not a store: nothing outlives the last client of a namespace.
+ * The mem: engine: the model inside this process, for tests, and for programs that want the same
+ * API between their threads. Not a store: nothing outlives the last client of a namespace.
  *
- * submit() does all the work and leaves a note; process() hands notes out. What concerns a client other than the caller
- * (its waiter may go on, its hold was ended) is left in that client's queue, and its descriptor wakes it. A lease may
- * end while others wait: every client is due at the first such end in its namespace, and whoever comes first does it
- * for all.
+ * submit() does all the work and leaves a note; process() hands notes out. What concerns a client
+ * other than the caller (its waiter may go on, its hold was ended) is left in that client's queue,
+ * and its descriptor wakes it. A lease may end while others wait: every client is due at the first
+ * such end in its namespace, and whoever comes first does it for all.
  *
- * Thread class of engine.h: one thread at a time per client; clients of one namespace on different threads meet under
- * the mutex of space.c, which guards `pending`, `armed`, `tells` and the namespace. Everything else belongs to the
- * thread that calls.
+ * Thread class of engine.h: one thread at a time per client; clients of one namespace on different
+ * threads meet under the mutex of space.c, which guards `pending`, `armed`, `tells` and the
+ * namespace. Everything else belongs to the thread that calls.
  *
- * A forked child's copy is inert: `inert` is looked at before the mutex, which some thread of the parent may have had
- * at the fork.
+ * A forked child's copy is inert: `inert` is looked at before the mutex, which some thread of the
+ * parent may have had at the fork.
  */
 
 #include "engine/mem/mem.h"
@@ -29,9 +29,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Completions that are kept for reuse, so that a lock taken and released in a loop allocates nothing. */
+/* Completions that are kept for reuse, so that a lock taken and released in a loop allocates
+ * nothing. */
 #define SPARES_MAX 64
-/* Requests that may fail for want of memory between two calls of process(). More than that ends the program. */
+/* Requests that may fail for want of memory between two calls of process(). More than that ends the
+ * program. */
 #define REFUSED_MAX 256
 
 /* Whom one call of the model tells: at most all who wait and all who held. */
@@ -66,7 +68,8 @@ static struct client *client_of(struct snib__engine *e)
         return snib__container(e, struct client, base);
 }
 
-/* A note with a copy of the name, or NULL. Touches no client, because it may be for another than the one that calls. */
+/* A note with a copy of the name, or NULL. Touches no client, because it may be for another than
+ * the one that calls. */
 static struct entry *entry_new(enum snib__note_kind kind, struct snib__name name)
 {
         struct entry *n = snib__alloc(sizeof(*n) + name.length);
@@ -148,8 +151,9 @@ static struct client *owner_of(const struct snib__mem_space *s, const struct sni
         return NULL;
 }
 
-/* Leaves a note about an id with the client it belongs to, if it still is there. Without memory the note is lost, which
- * costs a waiter the time to its next ACQUIRE and a holder the time to its next RENEW. */
+/* Leaves a note about an id with the client it belongs to, if it still is there. Without memory the
+ * note is lost, which costs a waiter the time to its next ACQUIRE and a holder the time to its next
+ * RENEW. */
 static void tell(struct client *from, const struct snib__mem_record *r, const struct snib__tell *news)
 {
         enum snib__note_kind kind = news->kind == SNIB__TELL_GRANTED ? SNIB__NOTE_GRANTED : SNIB__NOTE_ENDED;
@@ -395,8 +399,8 @@ static bool mem_next(struct snib__engine *e, struct snib__note *ret)
         return true;
 }
 
-/* An id of this client that stands in the record, waiters first: a hold handed over to one that is to be buried next
- * would cost a token. */
+/* An id of this client that stands in the record, waiters first: a hold handed over to one that is
+ * to be buried next would cost a token. */
 static bool find_own(const struct client *c, const struct snib__record *r, struct snib__id *ret)
 {
         const struct snib__seat *found = NULL;
@@ -415,7 +419,8 @@ static bool find_own(const struct client *c, const struct snib__record *r, struc
 /* The client is no more: what it holds goes to others, where it waits it does not. */
 static void bury_all(struct client *c)
 {
-        /* A client that closes does not say what time it is; the time that others came with last will do. */
+        /* A client that closes does not say what time it is; the time that others came with last
+         * will do. */
         struct snib__clock clock = snib__mem_space_clock(c->space, 0);
 
         for (struct snib__mem_record *r = NULL; (r = snib__mem_space_next(c->space, r));) {
@@ -470,7 +475,8 @@ static int check_url(struct snib__url *url, struct snib_error *err)
         return snib__url_unused(url, "timeout", err);
 }
 
-/* Gives the client its descriptor, its place in the namespace, and the news that it is connected. */
+/* Gives the client its descriptor, its place in the namespace, and the news that it is
+ * connected. */
 static int join(struct client *c, const char *name, struct snib_error *err)
 {
         struct entry *up = entry_plain(c, SNIB__NOTE_LINK_UP);
@@ -534,7 +540,7 @@ const struct snib__engine_ops snib__mem_engine = {
             .on_failover = "there is no second store",
             .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE | SNIB_CAP_WRITER_IN_TURN |
                     SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK | SNIB_CAP_SEMAPHORE |
-                    SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER,
+                    SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER | SNIB_CAP_LOCK_QUEUE,
         },
     .queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
     .schemes = mem_schemes,

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Namespaces and records of the mem: engine. Not the engine: nothing here knows of requests, notes or descriptors.
+ * Namespaces and records of the mem: engine. Not the engine: nothing here knows of requests, notes
+ * or descriptors.
  *
- * A record is in `timers` while something in it ends by time, and in `idle` while there is nothing in it. Idle records
- * are kept, because the next acquire of the same name is likely, but not more than IDLE_MAX of them. What a freed
- * record knew, its last token, goes into one floor for the whole process, under which no new record starts; so tokens
- * rise for every name as long as the process lives, whatever the wall clock does.
+ * A record is in `timers` while something in it ends by time, and in `idle` while there is nothing
+ * in it. Idle records are kept, because the next acquire of the same name is likely, but not more
+ * than IDLE_MAX of them. What a freed record knew, its last token, goes into one floor for the
+ * whole process, under which no new record starts; so tokens rise for every name as long as the
+ * process lives, whatever the wall clock does.
  *
- * One mutex guards everything here and the clients' queues of notes. It is never held during a system call but the
- * write that wakes another client.
+ * One mutex guards everything here and the clients' queues of notes. It is never held during a
+ * system call but the write that wakes another client.
  */
 
 #include "engine/mem/space.h"
@@ -21,7 +23,8 @@
 #include <time.h>
 
 #define IDLE_MAX 256
-/* An idle record keeps its seats up to that many: a lock needs one, and big ones are seldom needed again. */
+/* An idle record keeps its seats up to that many: a lock needs one, and big ones are seldom needed
+ * again. */
 #define IDLE_SEATS 8
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
@@ -151,7 +154,8 @@ static void *widen(void *array, size_t *room, size_t need, size_t most, size_t s
         return wider;
 }
 
-/* As many seats as the request and all who wait may take, now or when it is their turn: ACQUIRE alone adds to that. */
+/* As many seats as the request and all who wait may take, now or when it is their turn: ACQUIRE
+ * alone adds to that. */
 static size_t seats(const struct snib__record *r, const struct snib__op *op)
 {
         enum snib__family family = snib__family_of(op->kind);
@@ -266,8 +270,9 @@ struct snib__mem_record *snib__mem_space_next(const struct snib__mem_space *s, c
         return n ? snib__container(n, struct snib__mem_record, by_name) : NULL;
 }
 
-/* Clients read the clock before they come here, so they may come in another order; for the model time only goes on. It
- * counts whole milliseconds, so a lease may end up to one early: less than the margin every client keeps. */
+/* Clients read the clock before they come here, so they may come in another order; for the model
+ * time only goes on. It counts whole milliseconds, so a lease may end up to one early: less than
+ * the margin every client keeps. */
 struct snib__clock snib__mem_space_clock(struct snib__mem_space *s, snib__ns now)
 {
         struct timespec wall;

@@ -3,8 +3,9 @@
 #define SNIB_ENGINE_MEM_SPACE_H
 
 /*
- * Where the mem: engine keeps its objects: namespaces of this process, each shared by all clients that opened it. Every
- * function but lock and forked is called between snib__mem_lock() and snib__mem_unlock().
+ * Where the mem: engine keeps its objects: namespaces of this process, each shared by all clients
+ * that opened it. Every function but lock and forked is called between snib__mem_lock() and
+ * snib__mem_unlock().
  */
 
 #include "base/list.h"
@@ -48,11 +49,12 @@ struct snib__mem_space *snib__mem_space_unref(struct snib__mem_space *s);
 /* The record of an object, made if there is none; NULL: out of memory. */
 struct snib__mem_record *snib__mem_record_get(struct snib__mem_space *s, struct snib__name name);
 
-/* Makes the room that the model wants before this request, as far as it allows that much. False: out of memory. */
+/* Makes the room that the model wants before this request, as far as it allows that much. False:
+ * out of memory. */
 bool snib__mem_record_room(struct snib__mem_record *m, const struct snib__op *op);
 
-/* The model applied to a request for which there is room; of a value that is written a copy is kept. False: out of
- * memory, and nothing was changed. */
+/* The model applied to a request for which there is room; of a value that is written a copy is
+ * kept. False: out of memory, and nothing was changed. */
 bool snib__mem_record_apply(struct snib__mem_record *m, const struct snib__op *op, struct snib__clock clock,
                             struct snib__reply *ret_reply, struct snib__change *ret_change);
 
@@ -69,9 +71,9 @@ struct snib__mem_record *snib__mem_space_next(const struct snib__mem_space *s, c
 /* The clocks of the model. */
 struct snib__clock snib__mem_space_clock(struct snib__mem_space *s, snib__ns now);
 
-/* In a forked child, with no lock held: forgets all namespaces, so that clients opened from now on start with none of
- * the parent's locks, and with a mutex that no thread of the parent has. Async-signal-safe. `s` is the namespace of a
- * client that the child inherited. */
+/* In a forked child, with no lock held: forgets all namespaces, so that clients opened from now on
+ * start with none of the parent's locks, and with a mutex that no thread of the parent has.
+ * Async-signal-safe. `s` is the namespace of a client that the child inherited. */
 void snib__mem_space_forked(const struct snib__mem_space *s);
 
 #endif
