@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The loop while the command runs: drives the client (renewals), publishes the deadline for the supervisor, passes
- * signals and job control on. It decides nothing about time: the supervisor does, from the deadline. First thing after
- * every wait, so also after having been stopped, is the look at the grant. Main thread only.
+ * The loop while the command runs: drives the client (renewals), publishes the deadline for the
+ * supervisor, passes signals and job control on. It decides nothing about time: the supervisor
+ * does, from the deadline. First thing after every wait, so also after having been stopped, is the
+ * look at the grant. Main thread only.
  */
 
 #include "child.h"
 #include "exit.h"
+#include "nest.h"
 #include "out.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +50,7 @@ static void publish_deadline(struct child *c)
 
 /* ---- environment ---- */
 
-enum { VARIABLES = 5 };
+enum { VARIABLES = 6 };
 
 struct environment {
         char **all; /* ended by NULL; NULL: no memory */
@@ -82,9 +84,9 @@ static void environment_done(struct environment *e)
 /* The command's environment: ours with the SNIB_ variables of this hold. */
 static void environment_init(struct environment *e, const struct child *c)
 {
-        const char *url = c->session->options->red.count ? c->session->options->red.text[0] : c->session->options->url;
-        bool keep_url = !url && c->session->url_from_environment;
-        char shown[SNIB__URL_SHOWN_MAX] = "";
+        const char *url = snib__session_child_url(c->session);
+        char by = c->session->target.election ? NEST_ELECT : c->session->options->close ? NEST_RUN_CLOSE : NEST_RUN;
+        char *list = snib__nest_list(c->session, c->held, by, getpid());
         char number[2][24];
         size_t old = 0;
         size_t n = 0;
@@ -97,13 +99,14 @@ static void environment_init(struct environment *e, const struct child *c)
         add_variable(e, "SNIB_TOKEN", number[0]);
         add_variable(e, "SNIB_OWNER", snib__held_owner(c->held));
         add_variable(e, "SNIB_DEADLINE_MS", number[1]);
-        if (!keep_url) { /* else it stays as it was inherited */
-                snib__url_without_password(url ? url : "local:", shown, sizeof(shown));
-                add_variable(e, "SNIB_URL", shown);
-        }
+        if (list)
+                add_variable(e, SNIB__NEST_VARIABLE, list);
+        free(list);
+        if (url)
+                add_variable(e, "SNIB_URL", url);
         while (environ[old])
                 old++;
-        if (e->count == VARIABLES - (keep_url ? 1 : 0))
+        if (e->count == VARIABLES - (url ? 0 : 1))
                 e->all = calloc(old + VARIABLES + 1, sizeof(*e->all));
         for (size_t i = 0; e->all && i < old; i++)
                 if (!replaced(environ[i], e))
@@ -114,7 +117,8 @@ static void environment_init(struct environment *e, const struct child *c)
 
 /* ---- terminal ---- */
 
-/* The terminal is lent only if we are in its foreground, and stdin: a background job must not take it. */
+/* The terminal is lent only if we are in its foreground, and stdin: a background job must not take
+ * it. */
 static int terminal_to_lend(void)
 {
         return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp() ? STDIN_FILENO : -1;
@@ -126,7 +130,8 @@ static void take_terminal_back(const struct child *c)
                 (void)tcsetpgrp(c->terminal, getpgrp()); /* SIGTTOU is blocked */
 }
 
-/* The command was stopped by job control: we stop with it, so that the shell sees the job stopped. */
+/* The command was stopped by job control: we stop with it, so that the shell sees the job
+ * stopped. */
 static void stop_along(struct child *c)
 {
         bool job_control = getsid(getppid()) == getsid(0);
@@ -170,14 +175,15 @@ static void hear_supervisor(struct child *c)
                         c->gone = true;
                 if (m.what == SUPERVISOR_ENDED) {
                         c->ended = true;
+                        c->by_itself = m.by_itself;
                         c->status = m.value;
                         c->ended_ns = m.at_ns;
                 }
         }
 }
 
-/* The supervisor ended. If it did not say so itself, it was killed: the command died with it, and what the command had
- * started is ours now, because we are a subreaper too. */
+/* The supervisor ended. If it did not say so itself, it was killed: the command died with it, and
+ * what the command had started is ours now, because we are a subreaper too. */
 static void supervisor_ended(struct child *c)
 {
         if (waitpid(c->supervisor, NULL, WNOHANG) != c->supervisor)
@@ -203,18 +209,20 @@ static void hear_signals(struct child *c)
                         continue;
                 }
                 c->asked_to_stop |= number == SIGTSTP;
+                c->asked_to_end |= number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
                 tell(c, SUPERVISOR_SIGNAL, number);
         }
 }
 
-/* When the supervisor must have done its work: halfway between its last deed and the end of the lease. */
+/* When the supervisor must have done its work: halfway between its last deed and the end of the
+ * lease. */
 static int64_t overdue_at(const struct child *c)
 {
         return c->deadline_ns - c->margin_ms * MS / 2;
 }
 
-/* A supervisor that lets that pass is stopped, or worse. Its end is the command's end (parent-death signal), and what
- * the command started falls to us. */
+/* A supervisor that lets that pass is stopped, or worse. Its end is the command's end (parent-death
+ * signal), and what the command started falls to us. */
 static void check_supervisor(struct child *c)
 {
         if (c->gone || snib__clock_boot() < overdue_at(c))

@@ -20,12 +20,14 @@ struct child {
         int64_t margin_ms;
 
         /* outcome */
-        int error;     /* errno of exec, 0 */
-        bool too_late; /* not started: no time was left */
+        int error;         /* errno of exec, 0 */
+        bool asked_to_end; /* a signal that ends was passed on to the command */
+        bool too_late;     /* not started: no time was left */
         bool supervisor_died;
         bool ended;
-        int status; /* wait status */
-        int reason; /* enum stop_reason */
+        bool by_itself; /* though it was told to stop */
+        int status;     /* wait status */
+        int reason;     /* enum stop_reason */
         int64_t ended_ns;
         int64_t deadline_ns; /* the last that was known */
 
@@ -40,7 +42,8 @@ struct child {
         _Atomic int64_t *shared;
 };
 
-/* Runs the command to its end, keeping the grant alive: 0, or an exit code after a message if it could not begin. */
+/* Runs the command to its end, keeping the grant alive: 0, or an exit code after a message if it
+ * could not begin. */
 int snib__child_run(struct child *c);
 
 #endif

@@ -3,7 +3,8 @@
 #define SNIB_CLI_CMD_H
 
 /*
- * One function a command, as struct command wants them: given what follows the options, it answers the exit code.
+ * One function a command, as struct command wants them: given what follows the options, it answers
+ * the exit code.
  */
 
 #include "opt.h"
@@ -23,6 +24,7 @@ int snib__cmd_force_release(const struct options *o, int argc, char **argv);
 int snib__cmd_engines(const struct options *o, int argc, char **argv);
 int snib__cmd_demo(const struct options *o, int argc, char **argv);
 int snib__cmd_version(const struct options *o, int argc, char **argv);
+int snib__cmd_completion(const struct options *o, int argc, char **argv);
 int snib__cmd_help(const struct options *o, int argc, char **argv);
 
 #endif

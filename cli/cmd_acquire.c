@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib acquire: the first of two steps. This process forks the guardian (guard.c), which waits for the lock, reports,
- * and stays; this one passes signals on while that takes, prints the grant and ends. If this process dies before the
- * report, the guardian withdraws. Main thread only, in both.
+ * snib acquire: the first of two steps. This process forks the guardian (guard.c), which waits for
+ * the lock, reports, and stays; this one passes signals on while that takes, prints the grant, says
+ * that it did, and ends. If this process dies before that, or the grant could not be printed, the
+ * guardian gives the lock back: what has no name cannot be released. Main thread only, in both.
  */
 
+#include "caller.h"
 #include "cmd.h"
 #include "exit.h"
 #include "guard.h"
+#include "nest.h"
 #include "out.h"
 #include "waiting.h"
 #include <errno.h>
@@ -16,11 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define REPORT_FD 3
+#define LIST_MAX 16384 /* of the holds of processes above */
 
 struct report {
         int exit;
@@ -28,6 +33,7 @@ struct report {
         char id[SNIB__GUARD_ID];
         int64_t token;
         int64_t left_ms;
+        char list[LIST_MAX]; /* see nest.h; "": too long to be kept */
 };
 
 /* ---- the guardian ---- */
@@ -36,6 +42,7 @@ struct guardian {
         const struct options *options;
         const char *name;
         pid_t caller; /* the snib acquire that waits for the report */
+        pid_t parent; /* of the caller */
         pid_t holder; /* the process to outlive */
         struct session session;
         struct waiting waiting;
@@ -43,8 +50,8 @@ struct guardian {
         char id[SNIB__GUARD_ID];
 };
 
-/* Keeps nothing of the caller's descriptors but stdin, stdout, stderr and the report: a pipe held open by a guardian
- * would hang its reader. */
+/* Keeps nothing of the caller's descriptors but stdin, stdout, stderr and the report's: a pipe held
+ * open by a guardian would hang its reader. */
 static void drop_descriptors(int report)
 {
         if (report != REPORT_FD)
@@ -63,6 +70,34 @@ static void leave_terminal(void)
                 (void)dup2(null, fd);
         if (null > 2)
                 close(null);
+}
+
+/* The process to outlive, found or as it was said: 0 or an exit code. */
+static int find_holder(struct guardian *g)
+{
+        struct process p;
+        char safe[SNIB__SAFE_MAX], name[SNIB__SAFE_MAX];
+
+        g->holder = (pid_t)g->options->for_pid;
+        if (g->holder) {
+                g->guard.process = (int)syscall(SYS_pidfd_open, g->holder, 0);
+                return g->guard.process >= 0
+                           ? 0
+                           : snib__out_fail(EXIT_USAGE, NULL, "--for-pid: no process %d", (int)g->holder);
+        }
+        g->guard.process = snib__caller_find(g->parent, &p);
+        g->holder = p.pid;
+        if (g->guard.process >= 0)
+                return 0;
+        snib__out_safe(g->name, strlen(g->name), name, sizeof(name));
+        if (!p.pid)
+                return snib__out_fail(
+                    EXIT_USAGE, NULL,
+                    "for which process to hold %s cannot be seen; say it: snib acquire --for-pid $$ %s", name, name);
+        return snib__out_fail(EXIT_USAGE, NULL,
+                              "for which process to hold %s is not clear: %s (pid %d), by which this was started, may "
+                              "end at once; say it: snib acquire --for-pid $$ %s",
+                              name, snib__out_safe(p.name, strlen(p.name), safe, sizeof(safe)), (int)p.pid, name);
 }
 
 /* The name of the process to outlive, as the default label. */
@@ -90,9 +125,9 @@ static int take(struct guardian *g)
         g->guard.directory = snib__guard_directory(&exit);
         if (g->guard.directory < 0)
                 return exit;
-        g->guard.process = (int)syscall(SYS_pidfd_open, g->holder, 0);
-        if (g->guard.process < 0)
-                return snib__out_fail(EXIT_USAGE, NULL, "--for-pid: no process %d", (int)g->holder);
+        exit = find_holder(g);
+        if (exit)
+                return exit;
         exit = snib__session_open(&g->session, o, o->label ? o->label : process_name(g->holder, label, sizeof(label)));
         g->session.max_hold_ms = o->max_hold_ms;
         if (!exit)
@@ -112,9 +147,19 @@ static int take(struct guardian *g)
                                      : 0;
 }
 
+/* For those who would wait for this hold, being a part of the process it is for. */
+static void put_list(const struct guardian *g, char ret[LIST_MAX])
+{
+        char *list = snib__nest_list(&g->session, g->guard.held, NEST_ACQUIRE, g->holder);
+
+        if (list && strlen(list) < LIST_MAX)
+                snprintf(ret, LIST_MAX, "%s", list);
+        free(list);
+}
+
 static void guardian(struct guardian *g, int report)
 {
-        struct report r = {0};
+        static struct report r;
         sigset_t old;
 
         drop_descriptors(report);
@@ -127,14 +172,13 @@ static void guardian(struct guardian *g, int report)
         if (r.held) {
                 memcpy(r.id, g->id, sizeof(r.id));
                 r.token = snib__held_token(g->guard.held);
+                put_list(g, r.list);
                 r.left_ms = snib__held_left_ms(g->guard.held);
                 prctl(PR_SET_PDEATHSIG, 0);
                 leave_terminal();
         }
-        bool told = write(REPORT_FD, &r, sizeof(r)) == (ssize_t)sizeof(r); /* SIGPIPE is blocked */
-        close(REPORT_FD);
-        if (r.held && !told)
-                kill(getpid(), SIGTERM); /* nobody knows of the grant: give it back */
+        (void)send(REPORT_FD, &r, sizeof(r), MSG_NOSIGNAL); /* unheard, it will not be confirmed */
+        g->guard.caller = REPORT_FD;
         if (r.held)
                 snib__guard_keep(&g->guard);
         else
@@ -150,7 +194,8 @@ static void print(const struct options *o, const char *name, const struct report
         struct json j;
 
         if (!o->json) {
-                printf("SNIB_GRANT=%s; SNIB_TOKEN=%lld; export SNIB_GRANT SNIB_TOKEN\n", r->id, (long long)r->token);
+                printf("SNIB_GRANT=%s; SNIB_TOKEN=%lld; %s='%s'; export SNIB_GRANT SNIB_TOKEN %s\n", r->id,
+                       (long long)r->token, SNIB__NEST_VARIABLE, r->list, SNIB__NEST_VARIABLE);
                 return;
         }
         snib__json_begin(&j);
@@ -177,8 +222,22 @@ static bool wait_report(int fd, int signals, pid_t guardian_pid, struct report *
                                 kill(getpid(), SIGSTOP);
                 }
                 if (fds[0].revents)
-                        return read(fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
+                        return recv(fd, ret, sizeof(*ret), 0) == (ssize_t)sizeof(*ret);
         }
+}
+
+/* Prints the grant and tells the guardian to keep it; else it is given back before this ends. */
+static int hand_out(const struct options *o, const char *name, const struct report *r, int guardian_fd,
+                    pid_t guardian_pid)
+{
+        print(o, name, r);
+        int exit = snib__out_written();
+        if (exit == 0 && send(guardian_fd, "", 1, MSG_NOSIGNAL) != 1)
+                exit = snib__out_fail(EXIT_LOST, "SNIB_ELOST", "the guardian was killed");
+        close(guardian_fd);
+        if (exit != 0)
+                (void)waitpid(guardian_pid, NULL, 0);
+        return exit;
 }
 
 static int check(const struct options *o, int argc, char **argv)
@@ -187,13 +246,15 @@ static int check(const struct options *o, int argc, char **argv)
 
         if (argc != 1)
                 return snib__opt_wrong(c, argc ? "one NAME only; to run a command use snib run" : "NAME is missing");
+        if (o->conflict_exit == 0)
+                return snib__opt_wrong(c, "-E 0 would say that it is held; give another number");
         return snib__session_check(o, argv[0]);
 }
 
 int snib__cmd_acquire(const struct options *o, int argc, char **argv)
 {
         static struct guardian g;
-        struct report r = {0};
+        static struct report r;
         sigset_t old;
         int ends[2];
         int wrong = check(o, argc, argv);
@@ -203,10 +264,10 @@ int snib__cmd_acquire(const struct options *o, int argc, char **argv)
         g.options = o;
         g.name = argv[0];
         g.caller = getpid();
-        g.holder = o->for_pid ? (pid_t)o->for_pid : getppid();
+        g.parent = getppid();
         int signals = snib__signals_open(&old);
-        if (signals < 0 || pipe2(ends, O_CLOEXEC) < 0)
-                return snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM", "pipe: %s", strerror(errno));
+        if (signals < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+                return snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM", "socketpair: %s", strerror(errno));
         fflush(NULL);
         pid_t pid = fork();
         if (pid < 0)
@@ -216,7 +277,5 @@ int snib__cmd_acquire(const struct options *o, int argc, char **argv)
         close(ends[1]);
         if (!wait_report(ends[0], signals, pid, &r))
                 return snib__out_fail(EXIT_FAILURE_OWN, NULL, "the guardian was killed");
-        if (r.held)
-                print(o, g.name, &r);
-        return r.exit;
+        return r.held ? hand_out(o, g.name, &r, ends[0], pid) : r.exit;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib demo: a flash sale that goes wrong without a lock and right with one, on this machine's file and on a private
- * Redis, and then one snib run that waits behind another. Nothing is acted: every figure is counted, and the exit code
- * is 0 only if they are as they should be. Everything lives in a private temporary directory and goes with the demo.
+ * snib demo: a flash sale that goes wrong without a lock and right with one, on this machine's file
+ * and on a private Redis, and then one snib run that waits behind another. Nothing is acted: every
+ * figure is counted, and the exit code is 0 only if they are as they should be. Everything lives in
+ * a private temporary directory and goes with the demo.
  */
 
 #include "cmd.h"
@@ -122,8 +123,8 @@ static bool in_path(const char *name, char *ret, size_t size)
         return false;
 }
 
-/* A redis-server: the one given, or one in PATH. redis-check-rdb is the same program and becomes the server when it is
- * called redis-server. */
+/* A redis-server: the one given, or one in PATH. redis-check-rdb is the same program and becomes
+ * the server when it is called redis-server. */
 static bool find_redis(const struct options *o, char *ret, size_t size)
 {
         static const char *const names[] = {"redis-server", "valkey-server", "redis-check-rdb"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib elect: a command that runs while this candidate leads (cmd_run.c does that), and the questions who leads and
- * when that changes. Main thread only.
+ * snib elect: a command that runs while this candidate leads (cmd_run.c does that), and the
+ * questions who leads and when that changes. Main thread only.
  */
 
 #include "cmd.h"
@@ -12,8 +12,6 @@
 #include "session.h"
 #include "waiting.h"
 #include <string.h>
-
-#define EXIT_NOBODY 1 /* --leader: nobody leads */
 
 static void print(const struct session *s, const char *name, const struct snib_lock_info *info)
 {
@@ -43,7 +41,7 @@ static int leader(struct session *s, const char *name)
         if (r < 0)
                 return snib__session_fail(s, r, &err, NULL);
         print(s, name, &info);
-        return r == 1 ? EXIT_OK : EXIT_NOBODY;
+        return r == 1 ? EXIT_OK : EXIT_NOTHING;
 }
 
 /* The state at once, then a line for every change. */
@@ -61,6 +59,8 @@ static int observe(struct session *s, const char *name)
                 if (end >= 0 && left < 0)
                         left = 0;
                 print(s, name, &info);
+                if (snib__out_written() != 0)
+                        return EXIT_FAILURE_OWN; /* nobody reads on */
                 r = snib_election_observe(s->target.election, info.held ? info.token : 0, left, &info, &err);
                 if (r == 0)
                         return EXIT_OK;
@@ -68,12 +68,18 @@ static int observe(struct session *s, const char *name)
         return snib__session_fail(s, r, &err, NULL);
 }
 
-static int depose(struct session *s)
+static int depose(struct session *s, const char *name)
 {
+        struct out_no no = {.exit = s->options->conflict_exit, .event = "not_done", .name = name};
         struct snib_error err = SNIB_ERROR_INIT;
+        char safe[SNIB__SAFE_MAX];
         int r = snib_election_depose(s->target.election, &err);
 
-        return r < 0 ? snib__session_fail(s, r, &err, NULL) : r == 1 ? EXIT_OK : s->options->conflict_exit;
+        if (r < 0)
+                return snib__session_fail(s, r, &err, NULL);
+        if (r == 1)
+                return EXIT_OK;
+        return snib__out_no(&no, "nobody leads %s", snib__out_safe(name, strlen(name), safe, sizeof(safe)));
 }
 
 static int ask(const struct options *o, const char *name)
@@ -87,7 +93,7 @@ static int ask(const struct options *o, const char *name)
         if (!exit)
                 exit = snib__target_open_election(&s.target, &s, name);
         if (!exit)
-                exit = o->who ? leader(&s, name) : o->observe ? observe(&s, name) : depose(&s);
+                exit = o->who ? leader(&s, name) : o->observe ? observe(&s, name) : depose(&s, name);
         snib__session_close(&s);
         return exit;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib engines: what each engine of this build guarantees, as the library says it. Nothing is known here.
+ * snib engines: what each engine of this build guarantees, as the library says it. Nothing is known
+ * here.
  */
 
 #include "cmd.h"
@@ -9,21 +10,7 @@
 #include "out.h"
 #include <snib/snib.h>
 
-static const struct {
-        unsigned bit;
-        const char *key;
-        const char *text;
-} caps[] = {
-    {SNIB_CAP_FENCING, "fencing", "fencing tokens"},
-    {SNIB_CAP_CLOCK_TOKENS, "clock_tokens", "plain tokens from the server's clock"},
-    {SNIB_CAP_QUEUE, "queue", "queue"},
-    {SNIB_CAP_DEATH_NOTICE, "death_notice", "free at once when the holder dies"},
-    {SNIB_CAP_CROSS_PROCESS, "cross_process", "between processes"},
-    {SNIB_CAP_CROSS_MACHINE, "cross_machine", "between machines"},
-    {SNIB_CAP_SURVIVES_RESTART, "survives_restart", "survives a restart of the store"},
-};
-
-enum { CAPS = sizeof(caps) / sizeof(caps[0]) };
+#define CAP_BITS 32 /* of snib_engine_info.caps; most have no name */
 
 static const char *text(const char *t)
 {
@@ -43,8 +30,9 @@ static void print_json(const struct snib_engine_info *e)
         snib__json_text(&j, "on_pause", text(e->on_pause));
         snib__json_text(&j, "on_partition", text(e->on_partition));
         snib__json_text(&j, "on_failover", text(e->on_failover));
-        for (int i = 0; i < CAPS; i++)
-                snib__json_bool(&j, caps[i].key, (e->caps & caps[i].bit) != 0);
+        for (unsigned i = 0; i < CAP_BITS; i++)
+                if (snib_cap_name(1U << i))
+                        snib__json_bool(&j, snib_cap_name(1U << i), e->caps >> i & 1);
         snib__json_end(&j, stdout);
 }
 
@@ -61,13 +49,12 @@ static void print(const struct snib_engine_info *e, bool first)
         printf("  on partition  %s\n", text(e->on_partition));
         printf("  on failover   %s\n", text(e->on_failover));
         printf("  has           ");
-        for (int i = 0; i < CAPS; i++) {
-                if (!(e->caps & caps[i].bit))
+        for (unsigned i = 0; i < CAP_BITS; i++) {
+                if (!(e->caps >> i & 1) || !snib_cap_text(1U << i))
                         continue;
-                printf("%s%s", separator, caps[i].text);
-                separator = ", ";
+                printf("%s%s\n", separator, snib_cap_text(1U << i));
+                separator = "                ";
         }
-        printf("\n");
 }
 
 int snib__cmd_engines(const struct options *o, int argc, char **argv)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib help: the commands, or one command's options. Knows neither: both come from the tables in main.c and opt.c.
+ * snib help: the commands, or one command's options. Knows neither: both come from the tables in
+ * main.c and opt.c.
  */
 
 #include "cmd.h"
 #include "exit.h"
-#include "out.h"
 #include <stdio.h>
-#include <string.h>
 
 int snib__cmd_help(const struct options *o, int argc, char **argv)
 {
@@ -17,10 +16,8 @@ int snib__cmd_help(const struct options *o, int argc, char **argv)
                 return snib__opt_wrong(snib__opt_command("help"), "one command only");
         if (argc == 1) {
                 const struct command *c = snib__opt_command(argv[0]);
-                char safe[200];
                 if (!c)
-                        return snib__out_fail(EXIT_USAGE, NULL, "no such command: %s; see snib help",
-                                              snib__out_safe(argv[0], strlen(argv[0]), safe, sizeof(safe)));
+                        return snib__opt_no_command(argv[0]);
                 snib__opt_help(c);
                 return EXIT_OK;
         }
@@ -31,6 +28,6 @@ int snib__cmd_help(const struct options *o, int argc, char **argv)
         printf("\n  snib run nightly -- ./report.sh         one at a time, wait for it\n"
                "  snib run -n nightly -- ./report.sh      or give up at once (exit 75)\n"
                "  snib run -u redis://cache1 job -- cmd   across machines\n\n"
-               "snib COMMAND -h tells more.\n");
+               "snib COMMAND -h tells more. -j, -q, -v and -u URL may stand in front of COMMAND, too.\n");
         return EXIT_OK;
 }

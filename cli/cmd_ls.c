@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib ls: what is held on an engine. The rows are kept until all are there, so that columns fit and names are sorted.
+ * snib ls: what is held on an engine. The rows are kept until all are there, so that columns fit
+ * and names are sorted. A pattern is applied here, to bytes: an engine lists all it has.
  */
 
 #include "cmd.h"
@@ -9,7 +10,7 @@
 #include "out.h"
 #include "session.h"
 #include "waiting.h"
-#include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct row {
 };
 
 struct rows {
+        const char *pattern; /* NULL: all names */
         struct row *row;
         size_t count;
         size_t room;
@@ -44,6 +46,10 @@ static int keep_row(void *arg, const char *name, size_t length, const struct sni
                 return all->failed = true;
         memcpy(r->name, name, length);
         r->name[length] = 0;
+        if (all->pattern && fnmatch(all->pattern, r->name, 0) != 0) {
+                free(r->name);
+                return 0;
+        }
         r->length = length;
         r->info = *info;
         all->count++;
@@ -60,14 +66,23 @@ static int by_name(const void *a, const void *b)
         return c ? c : (x->length > y->length) - (x->length < y->length);
 }
 
-static void print_json(const struct row *r)
+static void print_json(const struct row *r, const char *url)
 {
         struct json j;
 
         snib__json_begin(&j);
         snib__json_name(&j, r->name, r->length);
         snib__holder_json(&j, &r->info);
+        snib__json_text(&j, "url", url);
         snib__json_end(&j, stdout);
+}
+
+/* For programs: as it is, but that a byte which would end or disturb the line is shown as such. */
+static void print_name(const struct row *r)
+{
+        char name[SNIB__SAFE_MAX];
+
+        printf("%s\n", snib__out_safe(r->name, r->length, name, sizeof(name)));
 }
 
 static void print_row(const struct row *r, int width)
@@ -131,9 +146,10 @@ int snib__cmd_ls(const struct options *o, int argc, char **argv)
         struct rows all = {0};
         int exit = EXIT_OK;
 
-        (void)argv;
-        if (argc > 0)
-                return snib__opt_wrong(snib__opt_command("ls"), "takes no argument");
+        if (argc > 1)
+                return snib__opt_wrong(snib__opt_command("ls"),
+                                       "one PATTERN only; a shell expands it if it is not quoted");
+        all.pattern = argv[0];
         int wrong = snib__session_open(&s, o, NULL);
         if (wrong)
                 return wrong;
@@ -146,9 +162,13 @@ int snib__cmd_ls(const struct options *o, int argc, char **argv)
                 if (all.count)
                         qsort(all.row, all.count, sizeof(*all.row), by_name);
                 for (size_t i = 0; o->json && i < all.count; i++)
-                        print_json(&all.row[i]);
-                if (!o->json)
+                        print_json(&all.row[i], snib_client_url(s.client));
+                for (size_t i = 0; o->names && !o->json && i < all.count; i++)
+                        print_name(&all.row[i]);
+                if (!o->json && !o->names) {
                         print(&all);
+                        snib__out_note("listed", "%zu in %s", all.count, snib_client_url(s.client));
+                }
         }
         for (size_t i = 0; i < all.count; i++)
                 free(all.row[i].name);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib register: a value with a version, by one-shot verbs. A value comes out byte by byte as it went in. Main thread
- * only.
+ * snib register: a value with a version, by one-shot verbs. A value comes out byte by byte as it
+ * went in. Main thread only.
  */
 
 #include "cmd.h"
 #include "exit.h"
 #include "out.h"
 #include "verbs.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,18 +55,48 @@ static int get(struct session *s, const char *name, int argc, char **argv)
         if (r == 1)
                 print(s, name, &value);
         snib_value_free(&value);
-        return snib__verb_exit(s, r, &err);
+        return r ? snib__verb_exit(s, r, &err)
+                 : snib__verb_no(s, name, (struct verb_fact){"version", 0}, "has no value");
 }
 
-/* Standard input, one byte more than may be: the library says what is too long. */
+/* Why a write or a deletion by version was none. */
+static int other_version(const struct session *s, const char *name)
+{
+        struct snib_value value = SNIB_VALUE_INIT;
+        int64_t wanted = s->options->version;
+        int r = s->options->quiet ? -1 : snib_register_read(reg, &value, NULL);
+        long long there = value.version;
+        struct verb_fact fact = {r < 0 ? NULL : "version", there};
+
+        snib_value_free(&value);
+        if (r < 0)
+                return snib__verb_no(s, name, fact, "has another version");
+        if (r == 0 && wanted <= 0)
+                return snib__verb_no(s, name, fact, "has no value");
+        if (r == 0)
+                return snib__verb_no(s, name, fact, "has no value, so not version %lld", (long long)wanted);
+        if (wanted == 0)
+                return snib__verb_no(s, name, fact, "has a value already, version %lld", there);
+        return snib__verb_no(s, name, fact, "has version %lld by now, not %lld", there, (long long)wanted);
+}
+
+/* Standard input, one byte more than may be: the library says what is too long. NULL after a
+ * message. */
 static char *read_input(size_t *ret_length)
 {
         size_t room = SNIB_REGISTER_MAX + 1;
         char *bytes = malloc(room);
 
-        if (bytes)
-                *ret_length = fread(bytes, 1, room, stdin);
-        return bytes;
+        if (!bytes) {
+                snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ENOMEM", "out of memory");
+                return NULL;
+        }
+        *ret_length = fread(bytes, 1, room, stdin);
+        if (!ferror(stdin))
+                return bytes;
+        snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM", "stdin cannot be read: %s", strerror(errno));
+        free(bytes);
+        return NULL;
 }
 
 static int set(struct session *s, const char *name, int argc, char **argv)
@@ -78,11 +109,13 @@ static int set(struct session *s, const char *name, int argc, char **argv)
 
         (void)argc;
         if (!bytes)
-                return snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ENOMEM", "out of memory");
+                return EXIT_FAILURE_OWN;
         int r = snib_register_write(reg, bytes, length, s->options->version, &version, &err);
         if (input)
                 free(bytes);
-        return snib__verb_number(s, name, "version", r, version, &err);
+        if (r == 0)
+                return other_version(s, name);
+        return r == 1 ? snib__verb_number(s, name, "version", version) : snib__verb_exit(s, r, &err);
 }
 
 static void on_change(void *arg, int result, int64_t version, const struct snib_error *err)
@@ -112,9 +145,14 @@ static int await(struct session *s, const char *name, int argc, char **argv)
                 seen = value.version;
                 snib_value_free(&value);
         }
-        exit = snib__verb_wait(s, &w,
-                               snib_register_wait_async(reg, seen, o->nonblock ? 0 : o->wait_ms, on_change, &w, &w.err),
-                               cancel_wait, reg);
+        int64_t left_ms = snib__session_left_ms(s, o->nonblock ? 0 : o->wait_ms);
+        exit = snib__verb_wait(s, &w, snib_register_wait_async(reg, seen, left_ms, on_change, &w, &w.err), cancel_wait,
+                               reg);
+        if (exit == 0 && w.result == 0 && seen)
+                return snib__verb_gave_up(s, name, (struct verb_fact){"version", seen}, "has version %lld still",
+                                          (long long)seen);
+        if (exit == 0 && w.result == 0)
+                return snib__verb_gave_up(s, name, (struct verb_fact){"version", 0}, "has no value yet");
         return exit ? exit : get(s, name, 0, NULL);
 }
 
@@ -122,18 +160,18 @@ static int delete (struct session *s, const char *name, int argc, char **argv)
 {
         struct snib_error err = SNIB_ERROR_INIT;
 
-        (void)name, (void)argc, (void)argv;
-        return snib__verb_exit(s, snib_register_delete(reg, s->options->version, &err), &err);
+        int r = snib_register_delete(reg, s->options->version, &err);
+
+        (void)argc, (void)argv;
+        return r ? snib__verb_exit(s, r, &err) : other_version(s, name);
 }
+
+const struct verb snib__register_verbs[] = {
+    {"get", 0, 0, get}, {"set", 1, 1, set}, {"wait", 0, 0, await}, {"delete", 0, 0, delete}, {NULL, 0, 0, NULL}};
 
 int snib__cmd_register(const struct options *o, int argc, char **argv)
 {
-        static const struct verb verbs[] = {{"get", 0, 0, get},
-                                            {"set", 1, 1, set},
-                                            {"wait", 0, 0, await},
-                                            {"delete", 0, 0, delete},
-                                            {NULL, 0, 0, NULL}};
         static const struct verb_noun noun = {open_handle, close_handle};
 
-        return snib__verbs_run(snib__opt_command("register"), verbs, &noun, o, argc, argv);
+        return snib__verbs_run(snib__opt_command("register"), snib__register_verbs, &noun, o, argc, argv);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib release: the second of two steps. It asks the guardian (guard.c), which does it; this process never opens a
- * client. Main thread only.
+ * snib release: the second of two steps. It asks the guardian (guard.c), which does it; this
+ * process never opens a client. Main thread only.
  */
 
 #include "cmd.h"

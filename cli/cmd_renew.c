@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib renew: starts the lease of a two-step hold again, and says whether it is still held. It asks the guardian
- * (guard.c); this process never opens a client. Main thread only.
+ * snib renew: starts the lease of a two-step hold again, and says whether it is still held. It asks
+ * the guardian (guard.c); this process never opens a client. Main thread only.
  */
 
 #include "cmd.h"

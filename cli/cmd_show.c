@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib show: what is known about one lock, by one question to the engine. Changes nothing; a free lock is an answer,
- * not a failure. Main thread only.
+ * snib show: what is known about one lock, by one question to the engine. Changes nothing; the
+ * exit code says whether there is anything. Main thread only.
  */
 
 #include "cmd.h"
@@ -13,13 +13,18 @@
 #include <string.h>
 #include <time.h>
 
-static void print_json(const char *name, const struct snib_lock_info *info)
+static void print_json(const char *name, const struct snib_lock_info *info, const char *url)
 {
         struct json j;
 
         snib__json_begin(&j);
         snib__json_name(&j, name, strlen(name));
         snib__holder_json(&j, info);
+        if (info->next[0]) {
+                snib__json_text(&j, "next", info->next);
+                snib__json_int(&j, "next_left_ms", info->next_left_ms);
+        }
+        snib__json_text(&j, "url", url);
         snib__json_end(&j, stdout);
 }
 
@@ -58,7 +63,7 @@ static void print_state(const struct snib_lock_info *info)
                 printf("held\n");
 }
 
-static void print(const char *name, const struct snib_lock_info *info)
+static void print(const char *name, const struct snib_lock_info *info, const char *url)
 {
         char safe[SNIB__SAFE_MAX];
         char holder[SNIB__HOLDER_MAX];
@@ -73,11 +78,21 @@ static void print(const char *name, const struct snib_lock_info *info)
                         print_since(info);
                 if (info->lease_left_ms >= 0)
                         printf("  lease    %s left\n", snib__out_duration(info->lease_left_ms, lease));
+                if (info->left)
+                        printf("  kept     by snib run --hold-at-least until that lease ends\n");
                 if (info->token > 0)
                         printf("  token    %lld\n", (long long)info->token);
         }
         if (info->waiters >= 0)
                 printf("  waiting  %s%lld\n", info->waiters_at_least ? "at least " : "", (long long)info->waiters);
+        if (info->next[0]) {
+                snib__out_safe(info->next, strlen(info->next), safe, sizeof(safe));
+                printf("  next     %s", safe);
+                if (info->next_left_ms >= 0)
+                        printf(", its turn ends in %s", snib__out_duration(info->next_left_ms, lease));
+                printf("\n");
+        }
+        printf("  engine   %s\n", url);
 }
 
 int snib__cmd_show(const struct options *o, int argc, char **argv)
@@ -98,9 +113,11 @@ int snib__cmd_show(const struct options *o, int argc, char **argv)
                 if (r < 0)
                         exit = snib__session_fail(&s, r, &err, NULL);
                 else if (o->json)
-                        print_json(argv[0], &info);
-                else
-                        print(argv[0], &info);
+                        print_json(argv[0], &info, snib_client_url(s.client));
+                else if (!o->quiet)
+                        print(argv[0], &info, snib_client_url(s.client));
+                if (r >= 0 && !info.held)
+                        exit = EXIT_NOTHING;
         }
         snib__session_close(&s);
         return exit;

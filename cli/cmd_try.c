@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib try: `snib run` that never waits. Not a second way to run: the same function with another limit.
+ * snib try: `snib run` that never waits. Not a second way to run: the same function with another
+ * limit.
  */
 
 #include "cmd.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib version: of the command as it was compiled, and of the library it runs with, which may be another.
+ * snib version: of the command as it was compiled, and of the library it runs with, which may be
+ * another.
  */
 
 #include "cmd.h"

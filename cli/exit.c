@@ -16,9 +16,12 @@ int snib__exit_of(int code, bool from_environment)
         case SNIB_ELIMIT:
         case SNIB_EUPGRADE:
                 return EXIT_USAGE;
+        case SNIB_EKIND:
+                return EXIT_KIND;
         case SNIB_EURL:
                 return from_environment ? EXIT_CONFIG : EXIT_USAGE;
         case SNIB_EUNSUPPORTED:
+        case SNIB_ECONFIG:
                 return EXIT_CONFIG;
         case SNIB_EUNREACHABLE:
         case SNIB_ENOTREADY:

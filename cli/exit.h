@@ -10,7 +10,9 @@
 
 enum exit_code {
         EXIT_OK = 0,
+        EXIT_NOTHING = 1,       /* the answer of show and elect --leader: nobody holds it, nothing is there */
         EXIT_USAGE = 64,        /* wrong option or argument; nothing was done */
+        EXIT_KIND = 65,         /* what stands under the name is another kind of thing; nothing was done */
         EXIT_UNREACHABLE = 69,  /* the engine cannot be reached, or is not ready */
         EXIT_BUSY = 75,         /* not acquired; -E changes it */
         EXIT_PERMISSION = 77,   /* the engine or the system said no */
@@ -25,8 +27,8 @@ enum exit_code {
         EXIT_SIGNAL = 128 /* + N */
 };
 
-/* The exit code for a negative result of the library. `from_environment`: the URL came from SNIB_URL, not from an
- * option. */
+/* The exit code for a negative result of the library. `from_environment`: the URL came from
+ * SNIB_URL, not from an option. */
 int snib__exit_of(int code, bool from_environment);
 
 #endif

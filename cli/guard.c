@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Both ends of the guardian's socket. One connection at a time, one request and one answer each, of fixed size; the
- * peer must be of the same user. A peer that connects and says nothing costs it a second of its own, never a renewal:
- * the client is driven by the same poll. Main thread only.
+ * Both ends of the guardian's socket. One connection at a time, one request and one answer each, of
+ * fixed size; the peer must be of the same user. A peer that connects and says nothing costs it a
+ * second of its own, never a renewal: the client is driven by the same poll. Main thread only.
  */
 
 #include "guard.h"
@@ -11,8 +11,10 @@
 #include "out.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,6 +22,7 @@
 #include <unistd.h>
 
 #define PATIENCE_NS ((int64_t)1000000000) /* with a peer that connected */
+#define GRANTS "/grants"                  /* below the default directory of the user's locks */
 #define ANSWER_TIMEOUT_S 30               /* of the guardian: it may be waiting for an engine */
 
 struct request {
@@ -28,29 +31,31 @@ struct request {
 
 int snib__guard_directory(int *ret_exit)
 {
-        const char *runtime = getenv("XDG_RUNTIME_DIR");
-        char path[4096];
+        char path[PATH_MAX];
+        struct snib_error err = SNIB_ERROR_INIT;
         struct stat st;
+        int r = snib_local_directory(path, sizeof(path) - sizeof(GRANTS), &err);
 
-        if (runtime && *runtime == '/')
-                snprintf(path, sizeof(path), "%s/snib-grants", runtime);
-        else if (geteuid() == 0)
-                snprintf(path, sizeof(path), "/run/snib-grants");
-        else
-                snprintf(path, sizeof(path), "/tmp/snib-grants-%u", (unsigned)geteuid());
+        if (r < 0) {
+                *ret_exit = snib__out_fail(snib__exit_of(r, false), snib_error_name(r), "%s", err.text);
+                return -1;
+        }
+        snprintf(path + strlen(path), sizeof(path) - strlen(path), GRANTS);
         (void)mkdir(path, 0700);
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0)
+        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0) {
+                (void)flock(fd, LOCK_SH | LOCK_NB); /* what cleans /var/tmp leaves it alone then */
                 return fd;
-        *ret_exit =
-            snib__out_fail(EXIT_PERMISSION, "SNIB_EPERM", "%s: %s; set XDG_RUNTIME_DIR to a directory of your own",
-                           path, fd < 0 ? strerror(errno) : "is not yours alone (mode 0700)");
+        }
+        *ret_exit = snib__out_fail(EXIT_PERMISSION, "SNIB_EPERM", "%s: %s", path,
+                                   fd < 0 ? strerror(errno) : "is not yours alone: make it so with chmod 700");
         if (fd >= 0)
                 close(fd);
         return -1;
 }
 
-/* By way of the open directory, so that the length of its path does not count towards the limit of socket names. */
+/* By way of the open directory, so that the length of its path does not count towards the limit of
+ * socket names. */
 static void address(int directory, const char *id, struct sockaddr_un *ret)
 {
         memset(ret, 0, sizeof(*ret));
@@ -110,6 +115,7 @@ static bool serve(struct guard *g, int peer)
         } else if (release) {
                 a.token = snib__held_token(g->held);
                 fill(g, snib__held_release(g->held, &err), &err, &a);
+                (void)unlinkat(g->directory, g->id, 0); /* before the answer: the next who asks finds nobody */
         }
         (void)send(peer, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL);
         return release;
@@ -123,6 +129,17 @@ static bool told_to_end(int signals)
         while ((number = snib__signals_next(signals)) > 0)
                 end |= number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
         return end;
+}
+
+/* A word of the caller: the grant was printed. True if it ended without one. */
+static bool unprinted(struct guard *g)
+{
+        char word;
+        bool printed = recv(g->caller, &word, sizeof(word), MSG_DONTWAIT) == 1;
+
+        close(g->caller);
+        g->caller = -1;
+        return !printed;
 }
 
 static int welcome(const struct guard *g)
@@ -143,14 +160,17 @@ void snib__guard_keep(struct guard *g)
         bool end = false;
 
         while (!end) {
-                struct pollfd fds[4] = {{.fd = g->signals, .events = POLLIN},
+                struct pollfd fds[5] = {{.fd = g->signals, .events = POLLIN},
                                         {.fd = g->process, .events = POLLIN},
                                         {.fd = peer < 0 ? g->listener : -1, .events = POLLIN},
-                                        {.fd = peer, .events = POLLIN}};
+                                        {.fd = peer, .events = POLLIN},
+                                        {.fd = g->caller, .events = POLLIN}};
 
-                snib__session_poll(g->session, fds, 4, peer >= 0 ? 100 : -1);
+                snib__session_poll(g->session, fds, 5, peer >= 0 ? 100 : -1);
                 (void)snib__session_process(g->session);
                 end = fds[1].revents != 0 || (fds[0].revents && told_to_end(g->signals));
+                if (fds[4].revents)
+                        end |= unprinted(g);
                 if (fds[3].revents)
                         end |= serve(g, peer);
                 if (peer >= 0 && (fds[3].revents || snib__clock_boot() > peer_until)) {

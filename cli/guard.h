@@ -3,19 +3,19 @@
 #define SNIB_CLI_GUARD_H
 
 /*
- * The guardian of a two-step hold: a process that keeps a grant while another process lives, and listens on a socket
- * for `snib renew` and `snib release`.
+ * The guardian of a two-step hold: a process that keeps a grant while another process lives, and
+ * listens on a socket for `snib renew` and `snib release`.
  *
- * A grant's name here ("SNIB_GRANT") is a random file name in a directory that only its user may enter. It is no
- * secret: whoever may enter the directory may list it.
+ * A grant's name here ("SNIB_GRANT") is a random file name in a directory that only its user may
+ * enter. It is no secret: whoever may enter the directory may list it.
  */
 
 #include "session.h"
 
 #define SNIB__GUARD_ID 33 /* 32 hex digits and the NUL */
 
-/* The directory of the sockets: a descriptor, made if it was missing, refused unless it is ours alone; or -1 and
- * *ret_exit is the exit code after a message. */
+/* The directory of the sockets: a descriptor, made if it was missing, refused unless it is ours
+ * alone; or -1 and ret_exit is the exit code after a message. */
 int snib__guard_directory(int *ret_exit);
 
 /* A socket listening under a new random name: the descriptor, or -1 with errno. */
@@ -29,9 +29,11 @@ struct guard {
         int directory;
         const char *id;
         int process; /* pidfd of the process to outlive */
+        int caller;  /* socket of the snib acquire that prints the grant; -1 once it did */
 };
 
-/* Keeps the grant until it is asked for, the process ends or a signal comes; releases; removes the socket. */
+/* Keeps the grant until it is asked for, the process ends, a signal comes, or the caller ends
+ * without a word; releases; removes the socket. */
 void snib__guard_keep(struct guard *g);
 
 /* What a guardian answered. */

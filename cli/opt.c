@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reading the options. The table below is the only place that knows them: the arguments of getopt_long() and the help
- * text are made from it, so they cannot differ. Options end at the first argument, as with flock(1), so that the
- * options of the command to be run are never ours. Called once, before anything else happens.
+ * Reading the options. The table below is the only place that knows them: the arguments of
+ * getopt_long() and the help text are made from it, so they cannot differ. Options end at the first
+ * argument, as with flock(1), so that the options of the command to be run are never ours. Called
+ * once, before anything else happens.
  */
 
 #include "opt.h"
 #include "exit.h"
+#include "near.h"
 #include "out.h"
 #include <errno.h>
 #include <getopt.h>
@@ -27,7 +29,10 @@
 #define WAITS (OPT_RUN | OPT_ACQUIRE | VERBS | OPT_ELECT)
 #define ALL (~0U)
 
-enum type { FLAG, TEXT, TEXTS, NUMBER, VERSION, DURATION, POSITIVE_DURATION, EXIT_CODE, SIGNAL, PID, PROGRESS };
+/* A hundred years: what is longer was a mistake. */
+#define DURATION_MAX_MS (100 * SNIB_LEASE_MAX_MS)
+
+enum type { FLAG, TEXT, TEXTS, NUMBER, VERSION, DURATION, POSITIVE_DURATION, EXIT_CODE, SIGNAL, PID, PROGRESS, FLOCK };
 
 struct option_row {
         const char *name;
@@ -36,7 +41,7 @@ struct option_row {
         enum type type;
         size_t offset;
         const char *argument;
-        const char *help; /* NULL: another spelling of the row above */
+        const char *help; /* NULL: another spelling of the row above, or FLOCK: to be answered, see flock.h */
 };
 
 #define AT(field) offsetof(struct options, field)
@@ -49,6 +54,8 @@ static const struct option_row rows[] = {
      "its write side (-e too). Without -s or -x: a plain lock,\nwhich is another thing than a read-write lock"},
     {"exclusive", 'e', HOLDS, FLAG, AT(exclusive), NULL, NULL},
     {"fair", 0, HOLDS, FLAG, AT(fair), NULL, "strictly in the order of arrival"},
+    {"reentrant", 0, RUNS, FLAG, AT(reentrant), NULL,
+     "if a snib run above holds it, run CMD under that hold,\nwhich stops CMD if it is lost"},
     {"permits", 'N', HOLDS, NUMBER, AT(permits), "N", "N permits of a semaphore whose permits expire; see --of"},
     {"of", 0, HOLDS, NUMBER, AT(of), "M", "made with M permits if it does not exist yet"},
     {"key", 'k', RUNS, TEXTS, AT(keys), "NAME",
@@ -63,6 +70,9 @@ static const struct option_row rows[] = {
     {"conflict-exit-code", 'E', LEASES | VERBS, EXIT_CODE, AT(conflict_exit), "N",
      "exit code when it is not to be had; default 75"},
     {"command", 'c', COMMANDS, TEXT, AT(shell), "STRING", "run STRING by the shell (sh -c)"},
+    {"no-fork", 'F', RUNS, FLOCK, AT(flock), NULL, NULL},
+    {"unlock", 0, RUNS, FLOCK, AT(flock), NULL, NULL},
+    {"fcntl", 0, RUNS, FLOCK, AT(flock), NULL, NULL},
     {"close", 'o', COMMANDS, FLAG, AT(close), NULL,
      "the hold ends with CMD itself; what CMD left in the background\nruns on without the lock. Default: held until "
      "all of it ended"},
@@ -71,12 +81,16 @@ static const struct option_row rows[] = {
     {"fixed-lease", 0, HOLDS, FLAG, AT(fixed_lease), NULL, "do not keep the lease alive: the hold ends with it"},
     {"max-hold", 0, COMMANDS, POSITIVE_DURATION, AT(max_hold_ms), "DUR", "stop CMD when it held so long (exit 124)"},
     {"max-hold", 0, OPT_ACQUIRE, POSITIVE_DURATION, AT(max_hold_ms), "DUR", "give it up after so long"},
+    {"hold-at-least", 0, RUNS, POSITIVE_DURATION, AT(min_hold_ms), "DUR",
+     "if CMD ends before, the engine keeps the lock until DUR\nafter the grant; snib itself ends with CMD"},
     {"grace", 0, COMMANDS, DURATION, AT(grace_ms), "DUR",
-     "time between the polite signal and SIGKILL;\ndefault 5s, at most a quarter of the lease"},
+     "time between the polite signal and SIGKILL; default 5s, at most\na quarter of the lease, and 250ms once the lock "
+     "is lost"},
     {"kill-signal", 0, COMMANDS, SIGNAL, AT(kill_signal), "SIG", "the polite signal; default TERM"},
     {"fenced", 0, HOLDS, FLAG, AT(fenced), NULL, "token counted by the engine (Redisson's fenced lock)"},
     {"label", 0, LEASES, TEXT, AT(label), "TEXT", "what others see as the holder; default CMD's name"},
-    {"for-pid", 0, OPT_ACQUIRE, PID, AT(for_pid), "PID", "hold while this process lives; default: the caller"},
+    {"for-pid", 0, OPT_ACQUIRE, PID, AT(for_pid), "PID",
+     "hold while this process lives; default: the one that\nreads what this prints, see snib(1)"},
     {"progress", 0, LEASES, PROGRESS, AT(progress), "WHEN", "the waiting line: auto, always, never"},
     {"once", 0, OPT_ELECT, FLAG, AT(once), NULL, "one term only: do not campaign again when it was lost"},
     {"leader", 0, OPT_ELECT, FLAG, AT(who), NULL, "say who leads; exit 0 somebody, 1 nobody"},
@@ -85,14 +99,21 @@ static const struct option_row rows[] = {
     {"expiring", 'x', OPT_SEM, FLAG, AT(expiring), NULL,
      "permits that expire, each with an id; taken by\nsnib run or acquire --permits"},
     {"if-exists", 0, OPT_SEM, FLAG, AT(if_exists), NULL, "release: only if it exists"},
+    {"names", 0, OPT_LS, FLAG, AT(names), NULL, "only the names, one a line"},
+    {"set-first", 0, OPT_LATCH, FLAG, AT(set_first), NULL,
+     "wait: until somebody has set it, and then until it is open"},
     {"ttl", 0, OPT_SEM, POSITIVE_DURATION, AT(ttl_ms), "DUR", "set: it vanishes after so long"},
     {"if-version", 'v', OPT_REGISTER, VERSION, AT(version), "V",
      "only if the version is V; 0: if there is no value.\nwait: until it is another than V"},
+    {"head", 0, OPT_FORCE, FLAG, AT(head), NULL,
+     "of a fair lock: the first waiter loses its place,\nthe holder keeps the lock"},
     {"yes", 'y', OPT_FORCE, FLAG, AT(yes), NULL, "do not ask"},
     {"redis-server", 0, OPT_DEMO, TEXT, AT(redis_server), "PATH", "the redis-server to use"},
-    {"quiet", 'q', ALL & ~(unsigned)OPT_ENGINES, FLAG, AT(quiet), NULL, "only errors"},
-    {"verbose", 'v', ALL & ~(unsigned)(OPT_ENGINES | OPT_REGISTER), FLAG, AT(verbose), NULL, "say more"},
-    {"json", 'j', ALL & ~(unsigned)(OPT_DEMO | OPT_HELP), FLAG, AT(json), NULL, "JSON, one object a line"},
+    {"quiet", 'q', ALL & ~(unsigned)(OPT_ENGINES | OPT_COMPLETION), FLAG, AT(quiet), NULL, "only errors"},
+    {"verbose", 'v', ALL & ~(unsigned)(OPT_ENGINES | OPT_REGISTER | OPT_COMPLETION), FLAG, AT(verbose), NULL,
+     "say more"},
+    {"json", 'j', ALL & ~(unsigned)(OPT_DEMO | OPT_HELP | OPT_COMPLETION), FLAG, AT(json), NULL,
+     "JSON, one object a line"},
     {"help", 'h', ALL, FLAG, AT(help), NULL, "this text"},
 };
 
@@ -101,31 +122,6 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]), LONG_BASE = 1000 };
 static bool has_argument(const struct option_row *row)
 {
         return row->argument != NULL;
-}
-
-int snib__opt_duration(const char *text, int64_t *ret_ms)
-{
-        static const struct {
-                const char *suffix;
-                double ms;
-        } units[] = {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"min", 6e4}, {"h", 36e5}, {"d", 864e5}};
-        char *end = NULL;
-
-        if (!strchr("0123456789.", *text) || !*text || strpbrk(text, "xXpPeE"))
-                return -1; /* no sign, blank, hexadecimal, exponent, "inf" or "nan" */
-        double number = strtod(text, &end);
-        if (end == text)
-                return -1;
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-                double ms = number * units[i].ms;
-                if (strcmp(end, units[i].suffix) != 0)
-                        continue;
-                if (ms > (double)SNIB_LEASE_MAX_MS * 100)
-                        return -1;
-                *ret_ms = (int64_t)ms + (ms > (double)(int64_t)ms); /* rounded up */
-                return 0;
-        }
-        return -1;
 }
 
 static int whole_number(const char *text, long low, long high, long *ret)
@@ -164,8 +160,12 @@ static int bad(const struct option_row *row, const char *text, const char *want)
 
 static int store_duration(const struct option_row *row, int64_t *field, const char *text)
 {
-        if (snib__opt_duration(text, field) < 0)
-                return bad(row, text, "a duration; say for instance 10, 0.5, 500ms, 2m or 1h");
+        int r = snib_duration_parse(text, field);
+
+        if (r == SNIB_ELIMIT || (r == 0 && *field > DURATION_MAX_MS))
+                return bad(row, text, "possible: it is too long; at most 36500d");
+        if (r < 0)
+                return bad(row, text, "a duration; say for instance 10, 0.5, 500ms, 2m or 1h30m");
         if (row->type == POSITIVE_DURATION && *field == 0)
                 return bad(row, text, "a duration above 0");
         return 0;
@@ -213,6 +213,9 @@ static int store(const struct option_row *row, struct options *o, const char *te
                 return 0;
         case TEXT:
                 *(const char **)field = text;
+                return 0;
+        case FLOCK:
+                *(const char **)field = row->name;
                 return 0;
         case DURATION:
         case POSITIVE_DURATION:
@@ -273,11 +276,59 @@ static void make_tables(const struct command *c, char *letters, struct option *l
         memset(&longs[n], 0, sizeof(longs[n]));
 }
 
+static const struct option_row *find_name(const struct command *c, const char *name, size_t length)
+{
+        for (int i = 0; i < ROWS; i++)
+                if (rows[i].commands & c->bit && strlen(rows[i].name) == length && !strncmp(rows[i].name, name, length))
+                        return &rows[i];
+        return NULL;
+}
+
+/* The options that `--name` can be short for: "--fair, --fenced"; how many. */
+static int beginnings(const struct command *c, const char *name, size_t length, char *ret, size_t size)
+{
+        size_t used = 0;
+        int n = 0;
+
+        ret[0] = 0;
+        for (int i = 0; i < ROWS; i++) {
+                if (!(rows[i].commands & c->bit) || strncmp(rows[i].name, name, length) != 0 ||
+                    find_name(c, rows[i].name, strlen(rows[i].name)) != &rows[i])
+                        continue;
+                if (used < size)
+                        used += (size_t)snprintf(ret + used, size - used, "%s--%s", n ? ", " : "", rows[i].name);
+                n++;
+        }
+        return n;
+}
+
+/* A word that begins with "--" and is none of ours. */
+static int unknown_long(const struct command *c, const char *word, const char *safe)
+{
+        char list[400], hint[SNIB__NEAR_MAX], bare[100];
+        struct near near = {.word = bare};
+        size_t length = strcspn(word + 2, "=");
+
+        if (find_name(c, word + 2, length))
+                return snib__out_fail(EXIT_USAGE, NULL, "%s: option %s takes no argument; see snib %s -h", c->name,
+                                      safe, c->name);
+        if (length > 0 && beginnings(c, word + 2, length, list, sizeof(list)) > 1)
+                return snib__out_fail(EXIT_USAGE, NULL, "%s: option %s is short for more than one: %s", c->name, safe,
+                                      list);
+        snprintf(bare, sizeof(bare), "%.*s", (int)length, word + 2);
+        for (int i = 0; i < ROWS; i++)
+                if (rows[i].commands & c->bit)
+                        snib__near_offer(&near, rows[i].name);
+        return snib__out_fail(EXIT_USAGE, NULL, "%s: option %s is not known%s; see snib %s -h", c->name, safe,
+                              snib__near_text(&near, "--", hint), c->name);
+}
+
 static int complain(const struct command *c, int argc, char **argv, int found)
 {
         char safe[200];
         char letter[3] = {'-', (char)optopt, 0};
-        const char *what = optopt && optopt < LONG_BASE ? letter : argv[optind - 1];
+        const char *word = argv[optind - 1];
+        const char *what = optopt && optopt < LONG_BASE ? letter : word;
 
         for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
                 if (!strcmp(argv[i], "--json") || !strcmp(argv[i], "-j"))
@@ -286,6 +337,8 @@ static int complain(const struct command *c, int argc, char **argv, int found)
         if (found == ':')
                 return snib__out_fail(EXIT_USAGE, NULL, "%s: option %s wants an argument; see snib %s -h", c->name,
                                       safe, c->name);
+        if (what == word && !strncmp(word, "--", 2))
+                return unknown_long(c, word, safe);
         return snib__out_fail(EXIT_USAGE, NULL, "%s: option %s is not known; see snib %s -h", c->name, safe, c->name);
 }
 
@@ -370,10 +423,139 @@ int snib__opt_wrong(const struct command *c, const char *what)
                               c->arguments);
 }
 
+int snib__opt_no_command(const char *word)
+{
+        struct near near = {.word = word};
+        char safe[200], hint[SNIB__NEAR_MAX];
+
+        for (const struct command *c = snib__commands; c->name; c++)
+                snib__near_offer(&near, c->name);
+        return snib__out_fail(EXIT_USAGE, NULL, "no such command: %s%s; see snib help",
+                              snib__out_safe(word, strlen(word), safe, sizeof(safe)), snib__near_text(&near, "", hint));
+}
+
 const struct command *snib__opt_command(const char *name)
 {
         for (const struct command *c = snib__commands; c->name; c++)
                 if (!strcmp(c->name, name))
                         return c;
         return NULL;
+}
+
+/* ---- in front of the command ---- */
+
+/* Those that mean the same for all commands that have them. */
+static const struct option_row *common(const char *name, size_t length)
+{
+        static const char *const names[] = {"json", "quiet", "verbose", "url", "engine"};
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (strlen(names[i]) == length && !strncmp(names[i], name, length))
+                        for (int row = 0; row < ROWS; row++)
+                                if (!strcmp(rows[row].name, names[i]))
+                                        return &rows[row];
+        return NULL;
+}
+
+static const struct option_row *common_letter(char letter)
+{
+        for (int i = 0; i < ROWS; i++)
+                if (rows[i].letter == letter && common(rows[i].name, strlen(rows[i].name)) == &rows[i])
+                        return &rows[i];
+        return NULL;
+}
+
+/* "-jqu": true if all letters are common ones, and only the last wants an argument, the next word.
+ * */
+static bool common_letters(const char *letters, bool *ret_wants)
+{
+        *ret_wants = false;
+        for (; *letters; letters++) {
+                const struct option_row *row = common_letter(*letters);
+
+                if (!row || *ret_wants)
+                        return false;
+                *ret_wants = has_argument(row);
+        }
+        return true;
+}
+
+/* How many words of an option in front of the command begin at `word`; 0: none does. */
+static int leading_words(const char *word)
+{
+        const struct option_row *row;
+        bool wants;
+
+        if (word[0] == '-' && word[1] && word[1] != '-')
+                return common_letters(word + 1, &wants) ? 1 + wants : 0;
+        if (strncmp(word, "--", 2) != 0)
+                return 0;
+        row = common(word + 2, strcspn(word + 2, "="));
+        return !row ? 0 : has_argument(row) && !strchr(word, '=') ? 2 : 1;
+}
+
+/* By its long name: a letter may be another option of the command's own. */
+static int leading_copy(char *word, char **ret)
+{
+        static char long_names[ROWS][32];
+        int n = 0;
+
+        if (word[1] == '-') {
+                *ret = word;
+                return 1;
+        }
+        for (const char *p = word + 1; *p; p++) {
+                const struct option_row *row = common_letter(*p);
+
+                snprintf(long_names[row - rows], sizeof(long_names[0]), "--%s", row->name);
+                ret[n++] = long_names[row - rows];
+        }
+        return n;
+}
+
+/* A letter becomes a word. */
+static size_t room_for(int argc, char **argv)
+{
+        size_t room = (size_t)argc + 1;
+
+        for (int i = 0; i < argc; i++)
+                room += strlen(argv[i]);
+        return room;
+}
+
+char **snib__opt_leading(int *argc, char **argv)
+{
+        char **ret = calloc(room_for(*argc, argv), sizeof(*ret));
+        int first = 1, n = 0, words;
+
+        while (ret && first < *argc && (words = leading_words(argv[first])) > 0)
+                first += words;
+        if (!ret || first >= *argc) {
+                free(ret);
+                return NULL;
+        }
+        ret[n++] = argv[first];
+        for (int i = 1; i < first; i++) {
+                words = leading_words(argv[i]);
+                n += leading_copy(argv[i], ret + n);
+                if (words == 2)
+                        ret[n++] = argv[++i];
+        }
+        for (int i = first + 1; i < *argc; i++)
+                ret[n++] = argv[i];
+        *argc = n;
+        return ret;
+}
+
+/* ---- for completion ---- */
+
+bool snib__opt_at(const struct command *c, int i, struct option_text *ret)
+{
+        for (int row = 0; row < ROWS; row++)
+                if (rows[row].commands & c->bit && rows[row].type != FLOCK && i-- == 0) {
+                        *ret =
+                            (struct option_text){rows[row].name, rows[row].letter, rows[row].argument, rows[row].help};
+                        return true;
+                }
+        return false;
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Output: plain lines, safe text, colours, JSON. The mode is the one global of the command; it is set when the options
- * are read. Not a layout engine: tables are printed by the commands that have them. Main thread only.
+ * Output: plain lines, safe text, colours, JSON. The mode is a global of the command; it is set
+ * when the options are read. The other global is whether something for stdout was lost: a command
+ * whose answer could not be written has failed (snib__out_written()). Not a layout engine: tables
+ * are printed by the commands that have them. Main thread only.
  */
 
 #include "out.h"
+#include "exit.h"
 #include <ctype.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +21,9 @@
 #define LINE_MAX_ 8192
 
 static struct out_mode mode_now;
+static bool unwritten;    /* something for stdout was lost */
+static int unwritten_why; /* its errno */
+static bool unwritten_told;
 
 void snib__out_mode(struct out_mode mode)
 {
@@ -38,18 +47,46 @@ bool snib__out_can_repaint(void)
         return isatty(STDERR_FILENO) && !dumb();
 }
 
-/* Only a locale that says another encoding turns it off: an unset one (cron, containers) says nothing about the reader.
- */
-bool snib__out_utf8(void)
+static const char *locale_name(void)
 {
         static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
                 const char *value = getenv(names[i]);
                 if (value && *value)
-                        return strcasestr(value, "utf-8") || strcasestr(value, "utf8") || !strchr(value, '.');
+                        return value;
         }
-        return true;
+        return "";
+}
+
+static bool says_utf8(const char *text)
+{
+        return strcasestr(text, "utf-8") || strcasestr(text, "utf8");
+}
+
+/* A locale that names the encoding is believed, whether it is installed here or not. The process
+ * itself stays in the locale C. */
+bool snib__out_utf8(void)
+{
+        static int known = -1;
+        locale_t here;
+
+        if (known >= 0)
+                return known;
+        known = says_utf8(locale_name());
+        here = known ? NULL : newlocale(LC_CTYPE_MASK, "", NULL);
+        if (here) {
+                known = says_utf8(nl_langinfo_l(CODESET, here));
+                freelocale(here);
+        }
+        return known;
+}
+
+/* Names are shown as they are unless the locale names another encoding: an unset one (cron,
+ * containers) says nothing about the reader. */
+static bool names_utf8(void)
+{
+        return snib__out_utf8() || !strchr(locale_name(), '.');
 }
 
 static const char *sequence(FILE *f, const char *text)
@@ -69,7 +106,8 @@ const char *snib__out_plain(FILE *f)
         return sequence(f, "\033[0m");
 }
 
-/* How many bytes the UTF-8 character at `p` has; 0 if it is none. Over-long forms and surrogates are none. */
+/* How many bytes the UTF-8 character at `p` has; 0 if it is none. Over-long forms and surrogates
+ * are none. */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
         size_t n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
@@ -85,7 +123,8 @@ static size_t utf8_length(const unsigned char *p, size_t left)
         return n;
 }
 
-/* A character that a terminal prints and does nothing else with: no C0, DEL or C1 control, no change of direction. */
+/* A character that a terminal prints and does nothing else with: no C0, DEL or C1 control, no
+ * change of direction. */
 static bool harmless(const unsigned char *p, size_t n)
 {
         if (n == 1)
@@ -106,7 +145,7 @@ const char *snib__out_safe(const char *bytes, size_t length, char *ret, size_t s
 
         for (size_t i = 0; i < length;) {
                 size_t n = utf8_length(p + i, length - i);
-                bool plain = n > 0 && harmless(p + i, n) && (n == 1 || snib__out_utf8());
+                bool plain = n > 0 && harmless(p + i, n) && (n == 1 || names_utf8());
 
                 if (used + 8 > size) {
                         memcpy(ret + used, "...", 3);
@@ -131,7 +170,7 @@ const char *snib__out_duration(int64_t ms, char *ret)
         long long s = ms / 1000;
 
         if (ms < 0)
-                snprintf(ret, SNIB__DURATION_MAX, "?");
+                snprintf(ret, SNIB__DURATION_MAX, "-");
         else if (ms < 1000)
                 snprintf(ret, SNIB__DURATION_MAX, "%lldms", (long long)ms);
         else if (s < 60)
@@ -146,15 +185,42 @@ const char *snib__out_duration(int64_t ms, char *ret)
 }
 
 /* One write a line: lines of several processes on one terminal stay whole. */
-static void put_line(int fd, const char *line, size_t length)
+static bool put_line(int fd, const char *line, size_t length)
 {
         while (length > 0) {
                 ssize_t n = write(fd, line, length);
                 if (n <= 0)
-                        return; /* nobody reads it; there is nothing better to do */
+                        return false;
                 line += n;
                 length -= (size_t)n;
         }
+        return true;
+}
+
+static void note_unwritten(void)
+{
+        if (!unwritten)
+                unwritten_why = errno;
+        unwritten = true;
+}
+
+int snib__out_written(void)
+{
+        int copy;
+
+        errno = 0;
+        if (fflush(stdout) != 0 || ferror(stdout))
+                note_unwritten();
+        copy = dup(STDOUT_FILENO); /* some file systems tell of a full disk when a descriptor is closed */
+        if (copy >= 0 && close(copy) < 0)
+                note_unwritten();
+        if (!unwritten)
+                return 0;
+        if (!unwritten_told)
+                snib__out_fail(EXIT_FAILURE_OWN, "SNIB_ESYSTEM", "the answer could not be written to stdout%s%s",
+                               unwritten_why ? ": " : "", unwritten_why ? strerror(unwritten_why) : "");
+        unwritten_told = true;
+        return EXIT_FAILURE_OWN;
 }
 
 static void put_plain(const char *text)
@@ -163,7 +229,7 @@ static void put_plain(const char *text)
         int n = snprintf(line, sizeof(line), "snib: %s\n", text);
 
         fflush(stdout);
-        put_line(STDERR_FILENO, line, (size_t)n);
+        (void)put_line(STDERR_FILENO, line, (size_t)n); /* nobody reads it; there is nothing better to do */
 }
 
 int snib__out_fail(int exit, const char *code, const char *format, ...)
@@ -189,17 +255,10 @@ int snib__out_fail(int exit, const char *code, const char *format, ...)
         return exit;
 }
 
-void snib__out_note(const char *event, const char *format, ...)
+static void put_event(const char *event, const char *text)
 {
-        char text[LINE_MAX_];
-        va_list list;
         struct json j;
 
-        if (mode_now.quiet)
-                return;
-        va_start(list, format);
-        vsnprintf(text, sizeof(text), format, list);
-        va_end(list);
         if (!mode_now.json) {
                 put_plain(text);
                 return;
@@ -208,6 +267,56 @@ void snib__out_note(const char *event, const char *format, ...)
         snib__json_text(&j, "event", event);
         snib__json_text(&j, "message", text);
         snib__json_end(&j, stderr);
+}
+
+void snib__out_note(const char *event, const char *format, ...)
+{
+        char text[LINE_MAX_];
+        va_list list;
+
+        if (mode_now.quiet)
+                return;
+        va_start(list, format);
+        vsnprintf(text, sizeof(text), format, list);
+        va_end(list);
+        put_event(event, text);
+}
+
+void snib__out_warn(const char *event, const char *format, ...)
+{
+        char text[LINE_MAX_];
+        va_list list;
+
+        va_start(list, format);
+        vsnprintf(text, sizeof(text), format, list);
+        va_end(list);
+        put_event(event, text);
+}
+
+int snib__out_no(const struct out_no *no, const char *format, ...)
+{
+        char text[LINE_MAX_];
+        va_list list;
+        struct json j;
+
+        if (mode_now.quiet)
+                return no->exit;
+        va_start(list, format);
+        vsnprintf(text, sizeof(text), format, list);
+        va_end(list);
+        if (!mode_now.json) {
+                snib__out_note(no->event, "%s (exit %d)", text, no->exit);
+                return no->exit;
+        }
+        snib__json_begin(&j);
+        snib__json_text(&j, "event", no->event);
+        snib__json_name(&j, no->name, strlen(no->name));
+        snib__json_int(&j, "exit", no->exit);
+        snib__json_text(&j, "message", text);
+        if (no->facts)
+                no->facts(&j, no->arg);
+        snib__json_end(&j, stderr);
+        return no->exit;
 }
 
 void snib__json_begin(struct json *j)
@@ -297,8 +406,8 @@ void snib__json_end(struct json *j, FILE *to)
 {
         fputs("}\n", j->f);
         fclose(j->f);
-        fflush(to);
-        put_line(fileno(to), j->text, j->length);
+        if ((fflush(to) != 0 || !put_line(fileno(to), j->text, j->length)) && to == stdout)
+                note_unwritten();
         free(j->text);
         j->text = NULL;
 }

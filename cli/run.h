@@ -8,7 +8,8 @@
 
 #include "opt.h"
 
-/* What `run` and `try` do: acquire within wait_ms, run the command, release. Answers the exit code. */
+/* What `run` and `try` do: acquire within wait_ms, run the command, release. Answers the exit
+ * code. */
 int snib__run(const struct command *c, const struct options *o, int64_t wait_ms, int argc, char **argv);
 
 /* What `elect` does: campaign, run the command while leading, and again after a lost leadership. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The command's view of the library: opening, errors to exit codes, one poll. No command logic. Main thread only.
+ * The command's view of the library: opening, errors to exit codes, one poll. No command logic.
+ * Main thread only.
  */
 
 #include "session.h"
@@ -16,7 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MS ((int64_t)1000000)
 #define POLL_MAX (8 + SNIB__TEXTS_MAX) /* of the caller and of the clients */
+#define OPEN_LEAST_MS 50               /* a limit of a moment is no reason not to ask at all */
+#define RED_OPEN_MS 1000               /* for all servers of --red together, where no limit is given */
+#define WAIT_MAX_MS 3600000            /* longer than any time-out */
 
 int snib__session_fail(const struct session *s, int code, const struct snib_error *err, const char *what)
 {
@@ -28,50 +33,157 @@ int snib__session_fail(const struct session *s, int code, const struct snib_erro
         return snib__out_fail(exit, snib_error_name(code), "%s%s%s", what ? what : "", what ? ": " : "", safe);
 }
 
-/* A server that cannot be reached now is one of those that do not grant. */
+/* True if `url` is of an engine with this list of schemes ("redis:// redis+unix://"). */
+static bool of_scheme(const char *url, const char *schemes)
+{
+        for (size_t n; *schemes; schemes += n + strspn(schemes + n, " ")) {
+                n = strcspn(schemes, " ");
+                if (n > 0 && !strncasecmp(url, schemes, n))
+                        return true;
+        }
+        return false;
+}
+
+/* What an engine keeps within one process excludes nobody from another: 0, or EXIT_USAGE after a
+ * message. `what` names where the URL is from. */
+static int check_shared(const char *url, const char *what)
+{
+        struct snib_engine_info e = {.size = sizeof(e)};
+
+        for (int i = 0; snib_engine_at(i, &e) == 1; i++)
+                if (!(e.caps & SNIB_CAP_CROSS_PROCESS) && of_scheme(url, e.schemes))
+                        return snib__out_fail(EXIT_USAGE, "SNIB_EURL",
+                                              "%s: %s is private to one process, so no other command would be kept "
+                                              "out; use local: or redis://",
+                                              what, e.schemes);
+        return 0;
+}
+
+/* A server that cannot be reached now is one of those that do not grant. It is named, and dialled
+ * on while the others are asked. */
+static void say_absent(const snib_client *client, const struct snib_error *err)
+{
+        const char *shown = snib_client_url(client);
+        char safe[2][SNIB__SAFE_MAX];
+
+        snib__out_note("unreachable", "--red %s: %s; going on without it",
+                       snib__out_safe(shown, strlen(shown), safe[0], sizeof(safe[0])),
+                       snib__out_safe(err->text, strlen(err->text), safe[1], sizeof(safe[1])));
+}
+
+/* One after the other, of which each has its share of the time that is left. */
 static int open_red(struct session *s, struct snib_options *options)
 {
-        struct snib_error err = SNIB_ERROR_INIT;
+        int64_t end = snib__clock_boot() / MS + (options->open_ms ? options->open_ms : RED_OPEN_MS);
 
         options->unreachable_ok = 1;
         for (int i = 0; i < s->options->red.count; i++) {
-                int r = snib_open(&s->clients[i], s->options->red.text[i], options, &err);
+                struct snib_error err = SNIB_ERROR_INIT;
+                const char *url = s->options->red.text[i];
+                int64_t left = (end - snib__clock_boot() / MS) / (s->options->red.count - i);
+                int wrong = check_shared(url, "--red");
+
+                if (wrong)
+                        return wrong;
+                options->open_ms = left > 0 ? left : 1;
+                int r = snib_open(&s->clients[i], url, options, &err);
                 if (r < 0)
                         return snib__session_fail(s, r, &err, "--red");
+                if (err.code)
+                        say_absent(s->clients[i], &err);
                 s->client_count++;
         }
         s->client = s->clients[0];
         return 0;
 }
 
-int snib__session_open(struct session *s, const struct options *o, const char *label)
+static int open_one(struct session *s, const struct options *o, const struct snib_options *options)
 {
         struct snib_error err = SNIB_ERROR_INIT;
         const char *environment = getenv("SNIB_URL");
-        struct snib_options options = {SNIB_OPTIONS_INIT, .threads = SNIB_THREADS_NONE, .label = label};
         const char *what = NULL;
 
-        memset(s, 0, sizeof(*s));
-        s->options = o;
-        if (o->red.count)
-                return open_red(s, &options);
         s->url_from_environment = !o->url && environment && *environment;
-        int r = snib_open(&s->client, o->url, &options, &err);
+        int wrong = o->url                    ? check_shared(o->url, "--url")
+                    : s->url_from_environment ? check_shared(environment, "SNIB_URL")
+                                              : 0;
+        if (wrong)
+                return wrong;
+        int r = snib_open(&s->client, o->url, options, &err);
         s->clients[s->client_count++] = s->client;
-        if (r >= 0)
+        if (r >= 0) {
+                if (o->verbose)
+                        snib__out_note("opened", "engine %s", snib_client_url(s->client));
                 return 0;
+        }
         if (r == SNIB_EURL || r == SNIB_EUNSUPPORTED)
                 what = o->url ? "--url" : s->url_from_environment ? "SNIB_URL" : NULL;
         return snib__session_fail(s, r, &err, what);
 }
 
+int snib__session_open(struct session *s, const struct options *o, const char *label)
+{
+        struct snib_options options = {
+            .size = sizeof(struct snib_options), .threads = SNIB_THREADS_NONE, .label = label};
+        int64_t begin = snib__clock_boot();
+        int r;
+
+        memset(s, 0, sizeof(*s));
+        s->options = o;
+        if (o->wait_ms >= 0 && !o->nonblock)
+                options.open_ms = o->wait_ms > WAIT_MAX_MS     ? 0
+                                  : o->wait_ms < OPEN_LEAST_MS ? OPEN_LEAST_MS
+                                                               : o->wait_ms;
+        r = o->red.count ? open_red(s, &options) : open_one(s, o, &options);
+        s->opening_ms = (snib__clock_boot() - begin) / MS;
+        return r;
+}
+
+int64_t snib__session_left_ms(struct session *s, int64_t wait_ms)
+{
+        int64_t spent = s->opening_ms;
+
+        s->opening_ms = 0;
+        if (wait_ms <= 0)
+                return wait_ms;
+        return wait_ms > spent ? wait_ms - spent : 1;
+}
+
+bool snib__session_until(struct session *s, const bool *flag, bool wanted, int64_t until_ns)
+{
+        int64_t now;
+
+        while (*flag != wanted && (now = snib__clock_boot()) < until_ns) {
+                snib__session_poll(s, NULL, 0, (until_ns - now + MS - 1) / MS);
+                if (snib__session_process(s) < 0)
+                        return false;
+        }
+        return true;
+}
+
+void snib__session_leave(struct session *s)
+{
+        (void)snib__session_process(s); /* sends */
+        s->leaving = true;
+}
+
 void snib__session_close(struct session *s)
 {
+        if (s->leaving)
+                return;
         snib__target_close(&s->target);
         for (int i = 0; i < s->client_count; i++)
                 snib_close(s->clients[i]);
         s->client_count = 0;
         s->client = NULL;
+}
+
+const char *snib__session_child_url(const struct session *s)
+{
+        const char *url = snib_client_url(s->client);
+
+        /* A server's stays as it was inherited: it may have a password. */
+        return s->url_from_environment && strncmp(url, "local:", 6) != 0 ? NULL : url;
 }
 
 int snib__session_check(const struct options *o, const char *name)
@@ -99,7 +211,8 @@ void snib__session_poll(const struct session *s, struct pollfd *fds, int count, 
 
         if (count > POLL_MAX - SNIB__TEXTS_MAX)
                 abort();
-        memcpy(all, fds, (size_t)count * sizeof(*fds));
+        if (count > 0)
+                memcpy(all, fds, (size_t)count * sizeof(*fds));
         for (int i = 0; i < s->client_count; i++) {
                 int64_t mine = snib_timeout_ms(s->clients[i]);
 
@@ -169,47 +282,4 @@ int64_t snib__clock_wall_ms(void)
 
         clock_gettime(CLOCK_REALTIME, &t);
         return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* Takes "password=..." out of the query, in place. */
-static void drop_password_option(char *query)
-{
-        char *p = query;
-
-        while ((p = strstr(p, "password=")) != NULL) {
-                if (p[-1] != '?' && p[-1] != '&') {
-                        p++;
-                        continue;
-                }
-                char *end = strchr(p, '&');
-                if (end)
-                        memmove(p, end + 1, strlen(end + 1) + 1);
-                else
-                        p[-1] = 0;
-                p--;
-                if (!end)
-                        return;
-        }
-}
-
-void snib__url_without_password(const char *url, char *ret, size_t size)
-{
-        if ((size_t)snprintf(ret, size, "%s", url) >= size) {
-                ret[0] = 0;
-                return;
-        }
-        char *host = strstr(ret, "://");
-        if (host) {
-                char *at;
-                host += 3;
-                at = memrchr(host, '@', strcspn(host, "/?#"));
-                char *colon = at ? memchr(host, ':', (size_t)(at - host)) : NULL;
-                if (colon == host)
-                        memmove(host, at + 1, strlen(at + 1) + 1);
-                else if (colon)
-                        memmove(colon, at, strlen(at) + 1);
-        }
-        char *query = strchr(ret, '?');
-        if (query)
-                drop_password_option(query + 1);
 }

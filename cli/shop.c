@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A flash sale, for real: worker processes, one file, and the classic mistake of reading and writing in two steps. The
- * only difference between the runs is the lock around them. Workers die with their parent. Each process has one thread
- * of ours; with a lock, each has a client of its own.
+ * A flash sale, for real: worker processes, one file, and the classic mistake of reading and
+ * writing in two steps. The only difference between the runs is the lock around them. Workers die
+ * with their parent. Each process has one thread of ours; with a lock, each has a client of its
+ * own.
  */
 
 #include "shop.h"
@@ -59,7 +60,7 @@ static bool sell_one(int fd, int think_us, struct counters *counters)
 static int sell_locked(const char *url, int go, int fd, int think_us, struct counters *counters)
 {
         struct snib_error err = SNIB_ERROR_INIT;
-        struct snib_options options = {SNIB_OPTIONS_INIT, .label = "shop"};
+        struct snib_options options = {.size = sizeof(struct snib_options), .label = "shop"};
         snib_client *client = NULL;
         snib_lock *lock = NULL;
         snib_grant *grant;

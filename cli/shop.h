@@ -3,8 +3,8 @@
 #define SNIB_CLI_SHOP_H
 
 /*
- * The demo's shop: processes that sell a limited stock kept in a plain file. Each sale reads the file, thinks, and
- * writes one less back.
+ * The demo's shop: processes that sell a limited stock kept in a plain file. Each sale reads the
+ * file, thinks, and writes one less back.
  */
 
 #include <stdint.h>
@@ -18,7 +18,8 @@ struct shop_result {
         int64_t took_ms;
 };
 
-/* Sells until nothing is left. `url` NULL: without a lock. The file is made in `directory`. 0, or -1 with errno. */
+/* Sells until nothing is left. `url` NULL: without a lock. The file is made in `directory`. 0, or
+ * -1 with errno. */
 int snib__shop_sell(const char *directory, const char *url, int think_us, struct shop_result *ret);
 
 #endif

@@ -3,16 +3,19 @@
 /*
  * The supervisor: a process of its own between snib and the command, started once the lock is held.
  *
- *   snib (client, renewals) --shared deadline--> supervisor --parent of--> command and everything it starts
+ *   snib (client, renewals) --shared deadline--> supervisor --parent of--> command and everything
+ *   it starts
  *
- * It is not the lock's client and knows nothing about locks: it knows a deadline and ends the command backwards from
- * it: the polite signal at deadline - grace - margin, SIGKILL at deadline - margin. It has its own timer on the clock
- * that counts suspend, so none of this depends on snib running. When snib dies it kills at once; as a subreaper it
- * inherits and kills what left the command's process group. If the supervisor itself is killed, the kernel kills the
- * command (parent-death signal) and snib the rest (child.c).
+ * It is not the lock's client and knows nothing about locks: it knows a deadline and ends the
+ * command backwards from it: the polite signal at deadline - grace - margin, SIGKILL at deadline -
+ * margin. It has its own timer on the clock that counts suspend, so none of this depends on snib
+ * running. When snib dies it kills at once; as a subreaper it inherits and kills what left the
+ * command's process group. If the supervisor itself is killed, the kernel kills the command
+ * (parent-death signal) and snib the rest (child.c).
  *
- * Invariants: only async-signal-safe calls (snib may have had threads when this process was made); it answers
- * SUPERVISOR_GONE last, and only when it has no child left, or --close said to leave them; one thread.
+ * Invariants: only async-signal-safe calls (snib may have had threads when this process was made);
+ * it answers SUPERVISOR_GONE last, and only when it has no child left, or --close said to leave
+ * them; one thread.
  */
 
 #include "supervisor.h"
@@ -32,7 +35,8 @@
 #include <unistd.h>
 
 #define STACK_SIZE ((size_t)256 * 1024)
-#define AGAIN_NS ((int64_t)20000000) /* after SIGKILL: how often to look for new orphans */
+#define AGAIN_NS ((int64_t)20000000)       /* after SIGKILL: how often to look for new orphans */
+#define GONE_GRACE_NS ((int64_t)250000000) /* when the hold is lost: somebody else may have it already */
 
 enum phase { RUNNING, STOPPING, KILLING };
 
@@ -46,6 +50,7 @@ struct supervisor {
         enum phase phase;
         int reason;
         int64_t stopping_since_ns;
+        bool deaf; /* the command ignored the polite signal when it was sent */
         bool gone;
 };
 
@@ -62,17 +67,23 @@ static int64_t deadline(const struct supervisor *k)
         return atomic_load_explicit(k->plan->deadline_ns, memory_order_acquire);
 }
 
-static void tell(const struct supervisor *k, int what, int value)
+static void send_message(const struct supervisor *k, struct supervisor_message m)
 {
-        struct supervisor_message m = {.what = what, .value = value, .reason = k->reason, .at_ns = boot_now()};
-
-        /* Never blocks: a stopped snib does not read, and must not stop us. There are only a few messages in a life. */
+        m.reason = k->reason;
+        m.at_ns = boot_now();
+        /* Never blocks: a stopped snib does not read, and must not stop us. There are only a few
+         * messages in a life. */
         (void)send(k->plan->socket, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A process that is a copy of this one, runs run(arg) on a fresh stack, and ends with what that answers. Not fork():
- * the library's fork handlers take locks that a thread of snib may hold for ever in our copy, and would close
- * descriptors that must stay. */
+static void tell(const struct supervisor *k, int what, int value)
+{
+        send_message(k, (struct supervisor_message){.what = what, .value = value});
+}
+
+/* A process that is a copy of this one, runs run(arg) on a fresh stack, and ends with what that
+ * answers. Not fork(): the library's fork handlers take locks that a thread of snib may hold for
+ * ever in our copy, and would close descriptors that must stay. */
 static pid_t spawn(int (*run)(void *), void *arg, int flags)
 {
         char *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -122,7 +133,8 @@ void snib__supervisor_kill(pid_t group, int signal)
                         kill(pids[i], signal);
 }
 
-/* The command's group is safe to signal while somebody we know of is in it: its number cannot have been given anew. */
+/* The command's group is safe to signal while somebody we know of is in it: its number cannot have
+ * been given anew. */
 static pid_t known_group(const struct supervisor *k)
 {
         pid_t pids[512];
@@ -141,7 +153,8 @@ static void to_all(const struct supervisor *k, int signal)
         snib__supervisor_kill(known_group(k), signal);
 }
 
-/* Those that left the group, and became ours when the command ended: they have not been told yet. */
+/* Those that left the group, and became ours when the command ended: they have not been told
+ * yet. */
 static void to_orphans(const struct supervisor *k, int signal)
 {
         pid_t pids[512];
@@ -216,15 +229,63 @@ static int64_t polite_at(const struct supervisor *k)
 static int64_t kill_at(const struct supervisor *k)
 {
         int64_t by_lease = deadline(k) - k->plan->margin_ns;
-        int64_t by_grace = k->stopping_since_ns + k->plan->grace_ns;
+        int64_t grace = k->reason == STOP_LOST && k->plan->grace_ns > GONE_GRACE_NS ? GONE_GRACE_NS : k->plan->grace_ns;
+        int64_t by_grace = k->stopping_since_ns + grace;
 
         return by_lease < by_grace ? by_lease : by_grace;
 }
+
+/* "/proc/PID/status": printf is not for here. */
+static void status_path(pid_t pid, char ret[32])
+{
+        char digits[12];
+        int n = 0;
+
+        for (; pid > 0; pid /= 10)
+                digits[n++] = (char)('0' + pid % 10);
+        memcpy(ret, "/proc/", 6);
+        ret += 6;
+        while (n)
+                *ret++ = digits[--n];
+        memcpy(ret, "/status", 8);
+}
+
+static int digit(char c)
+{
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Whether a process ignores a signal, as the kernel says; false if it cannot tell. */
+static bool ignores(pid_t pid, int signal)
+{
+        char path[32], text[4096];
+        const char *line;
+        unsigned long long mask = 0;
+        int fd;
+        ssize_t n;
+
+        status_path(pid, path);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        if (fd >= 0)
+                close(fd);
+        text[n > 0 ? n : 0] = 0;
+        line = strstr(text, "\nSigIgn:\t");
+        for (line = line ? line + 9 : ""; digit(*line) >= 0; line++)
+                mask = mask * 16 + (unsigned long long)digit(*line);
+        return mask >> (signal - 1) & 1;
+}
+
+static void reap(struct supervisor *k);
 
 static void stop(struct supervisor *k, int reason)
 {
         if (k->phase != RUNNING)
                 return;
+        reap(k); /* what has ended by itself is not stopped */
+        if (k->gone)
+                return;
+        k->deaf = k->command && ignores(k->command, k->plan->kill_signal);
         k->phase = STOPPING;
         k->reason = reason;
         k->stopping_since_ns = boot_now();
@@ -263,10 +324,20 @@ static void check_time(struct supervisor *k)
 
 /* ---- events ---- */
 
+/* Whether the command, which was told to stop, would have ended just so without us. One that
+ * listens to the polite signal, and then exits, was stopped. */
+static bool by_itself(const struct supervisor *k, int status)
+{
+        if (k->phase == RUNNING)
+                return false; /* nobody told it anything */
+        return WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL && WTERMSIG(status) != k->plan->kill_signal : k->deaf;
+}
+
 static void command_ended(struct supervisor *k, int status)
 {
         k->command = 0;
-        tell(k, SUPERVISOR_ENDED, status);
+        send_message(k, (struct supervisor_message){
+                            .what = SUPERVISOR_ENDED, .value = status, .by_itself = by_itself(k, status)});
         if (k->plan->leave_rest && k->phase == RUNNING)
                 k->gone = true;
 }

@@ -3,8 +3,9 @@
 #define SNIB_CLI_SUPERVISOR_H
 
 /*
- * The process between snib and the command. It starts the command, holds the newest deadline in shared memory, and ends
- * everything it started in time, whatever became of snib itself: stopped, killed, or busy.
+ * The process between snib and the command. It starts the command, holds the newest deadline in
+ * shared memory, and ends everything it started in time, whatever became of snib itself: stopped,
+ * killed, or busy.
  */
 
 #include <signal.h>
@@ -39,6 +40,7 @@ struct supervisor_message {
         int what;
         int value;
         int reason;
+        bool by_itself; /* ENDED: it was told to stop and did not listen */
         int64_t at_ns;
 };
 
@@ -58,11 +60,13 @@ struct supervisor_plan {
         _Atomic int64_t *deadline_ns; /* shared memory; CLOCK_BOOTTIME */
 };
 
-/* Starts the supervisor: its pid, or -1 with errno. It shares the descriptor table with its parent: what keeps the lock
- * alive on one machine is a descriptor, and so stays until the supervisor is done even if snib is killed. */
+/* Starts the supervisor: its pid, or -1 with errno. It shares the descriptor table with its parent:
+ * what keeps the lock alive on one machine is a descriptor, and so stays until the supervisor is
+ * done even if snib is killed. */
 pid_t snib__supervisor_start(struct supervisor_plan *plan);
 
-/* SIGKILL (or another signal) to the group and to all direct children of this process. Only async-signal-safe calls. */
+/* SIGKILL (or another signal) to the group and to all direct children of this process. Only
+ * async-signal-safe calls. */
 void snib__supervisor_kill(pid_t group, int signal);
 
 #endif

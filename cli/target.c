@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * From a name and options to handles of the library, and one way to acquire, ask and release whichever it is. Not the
- * waiting (waiting.c) and not the running (child.c). Main thread only.
+ * From a name and options to handles of the library, and one way to acquire, ask and release
+ * whichever it is. Not the waiting (waiting.c) and not the running (child.c). Main thread only.
  */
 
 #include "target.h"
@@ -83,6 +83,10 @@ int snib__target_check(const struct options *o, const char *name)
         }
         if (!wrong && o->permits && (o->keys.count > 1 || o->red.count))
                 wrong = usage("--permits: of one semaphore on one engine only");
+        if (!wrong && o->min_hold_ms && (o->keys.count > 1 || o->red.count))
+                wrong = usage("--hold-at-least: of one NAME on one engine only");
+        if (!wrong && o->min_hold_ms > SNIB_LEASE_MAX_MS)
+                wrong = usage("--hold-at-least: at most 365d");
         if (!wrong && o->red.count && o->url)
                 wrong = usage("--red: takes the place of --url");
         if (!wrong && o->red.count && o->keys.count > 1)
@@ -108,8 +112,10 @@ static struct snib_lock_options lock_options(const struct target *t)
 {
         const struct options *o = t->session->options;
 
-        return (struct snib_lock_options){SNIB_LOCK_OPTIONS_INIT, .lease_ms = o->lease_ms > 0 ? o->lease_ms : 0,
-                                          .fixed_lease = o->fixed_lease, .max_hold_ms = t->session->max_hold_ms};
+        return (struct snib_lock_options){.size = sizeof(struct snib_lock_options),
+                                          .lease_ms = o->lease_ms > 0 ? o->lease_ms : 0,
+                                          .fixed_lease = o->fixed_lease,
+                                          .max_hold_ms = t->session->max_hold_ms};
 }
 
 static int failed(const struct target *t, int code, const struct snib_error *err)
@@ -171,7 +177,7 @@ static int open_permits(struct target *t, const char *name)
 
 static int open_multi(struct target *t)
 {
-        struct snib_multilock_options options = {SNIB_MULTILOCK_OPTIONS_INIT,
+        struct snib_multilock_options options = {.size = sizeof(struct snib_multilock_options),
                                                  .red = t->session->options->red.count > 0};
         struct snib_error err = SNIB_ERROR_INIT;
         int r = snib_multilock_new(t->lock, (size_t)t->count, &options, &t->multi, &err);
@@ -188,6 +194,7 @@ int snib__target_open(struct target *t, struct session *s, const char *name)
 
         memset(t, 0, sizeof(*t));
         t->session = s;
+        t->name = name;
         key_at(o, name, 0, &key);
         if (o->permits)
                 return open_permits(t, key.name);
@@ -199,6 +206,11 @@ int snib__target_open(struct target *t, struct session *s, const char *name)
         return !wrong && t->count > 1 ? open_multi(t) : wrong;
 }
 
+void snib__target_key(const struct target *t, int i, struct target_key *ret)
+{
+        key_at(t->session->options, t->name, i / t->session->client_count, ret);
+}
+
 int snib__target_open_election(struct target *t, struct session *s, const char *name)
 {
         struct snib_lock_options options;
@@ -206,8 +218,12 @@ int snib__target_open_election(struct target *t, struct session *s, const char *
 
         memset(t, 0, sizeof(*t));
         t->session = s;
+        t->name = name;
         options = lock_options(t);
         int r = snib_election_new(s->client, name, &options, &t->election, &err);
+        if (r >= 0) /* it can be asked about without waiting, as any lock */
+                r = snib_lock_new(s->client, name, &options, &t->lock[0], &err);
+        t->count = r >= 0;
         return r < 0 ? failed(t, r, &err) : 0;
 }
 
@@ -274,17 +290,6 @@ bool snib__target_look_async(struct target *t, snib_info_callback *done, void *a
         return snib_lock_query_async(t->lock[t->looked], done, arg, NULL) >= 0;
 }
 
-int snib__target_look(struct target *t, struct snib_lock_info *ret_info)
-{
-        int r = SNIB_EUNSUPPORTED;
-
-        if (t->election)
-                return snib_election_leader(t->election, ret_info, NULL);
-        for (int i = 0; i < t->count && r != 1; i++)
-                r = snib_lock_query(t->lock[i], ret_info, NULL);
-        return r;
-}
-
 /* ---- holding ---- */
 
 bool snib__held_any(const struct held *h)
@@ -328,9 +333,46 @@ int snib__held_loss(const struct held *h)
         return h->multi ? snib_multigrant_loss(h->multi) : snib_grant_loss(h->grant);
 }
 
+int snib__held_trouble(const struct held *h, struct snib_error *err)
+{
+        int r = h->grant ? snib_grant_trouble(h->grant, err) : 0;
+
+        for (size_t i = 0; h->multi && r == 0 && i < SNIB_MULTILOCK_MAX; i++) {
+                snib_grant *member = snib_multigrant_member(h->multi, i);
+
+                if (member)
+                        r = snib_grant_trouble(member, err);
+        }
+        return r;
+}
+
+static void nobody_waits(void *arg, int result, const struct snib_error *err)
+{
+        (void)arg, (void)result, (void)err;
+}
+
+int snib__held_drop(struct held *h)
+{
+        if (h->multi)
+                (void)snib_multigrant_release_async(h->multi, nobody_waits, NULL, NULL);
+        else if (h->grant)
+                (void)snib_grant_release_async(h->grant, nobody_waits, NULL, NULL);
+        h->multi = NULL;
+        h->grant = NULL;
+        return SNIB_ELOST;
+}
+
 int snib__held_renew(struct held *h, struct snib_error *err)
 {
         return snib_grant_renew(h->grant, err);
+}
+
+int snib__held_leave(struct held *h, int64_t lease_ms, struct snib_error *err)
+{
+        int r = snib_grant_leave(h->grant, lease_ms, err);
+
+        h->grant = NULL;
+        return r;
 }
 
 int snib__held_release(struct held *h, struct snib_error *err)

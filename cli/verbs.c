@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The frame of `snib NOUN VERB NAME [ARG...]`: finds the verb, checks, opens, runs it, closes. What a verb does is in
- * the noun's file. Main thread only.
+ * The frame of `snib NOUN VERB NAME [ARG...]`: finds the verb, checks, opens, runs it, closes. What
+ * a verb does is in the noun's file. Main thread only.
  */
 
 #include "verbs.h"
 #include "exit.h"
+#include "near.h"
 #include "out.h"
-#include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
+/* How long beyond its limit a wait, and after a try, goes on to say what is in the way. */
+#define WORDS_NS (50 * (int64_t)1000000)
+#define TRY_WORDS_NS (1000 * (int64_t)1000000)
 #define WITHDRAW_NS (5 * (int64_t)1000000000) /* longest wait for a cancelled call to end */
 
 static const struct verb *find(const struct verb *table, const char *word)
@@ -24,13 +28,17 @@ static const struct verb *find(const struct verb *table, const char *word)
 
 static int wrong_verb(const struct command *c, const struct verb *table, const char *word)
 {
-        char list[200] = "", safe[200];
+        char list[200] = "", safe[200], hint[SNIB__NEAR_MAX];
+        struct near near = {.word = word};
         size_t n = 0;
 
-        for (; table->word && n < sizeof(list); table++)
+        for (; table->word && n < sizeof(list); table++) {
                 n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "", table->word);
-        return snib__out_fail(EXIT_USAGE, NULL, "%s: %s is none of %s; see snib %s -h", c->name,
-                              snib__out_safe(word, strlen(word), safe, sizeof(safe)), list, c->name);
+                snib__near_offer(&near, table->word);
+        }
+        return snib__out_fail(EXIT_USAGE, NULL, "%s: %s is none of %s%s; see snib %s -h", c->name,
+                              snib__out_safe(word, strlen(word), safe, sizeof(safe)), list,
+                              snib__near_text(&near, "", hint), c->name);
 }
 
 int snib__verbs_run(const struct command *c, const struct verb *table, const struct verb_noun *noun,
@@ -63,23 +71,66 @@ int snib__verb_exit(const struct session *s, int result, const struct snib_error
 {
         if (result < 0)
                 return snib__session_fail(s, result, err, result == SNIB_ENAME ? "NAME" : NULL);
-        return result ? EXIT_OK : s->options->conflict_exit;
+        return EXIT_OK;
 }
 
-int snib__verb_number(const struct session *s, const char *name, const char *key, int result, int64_t value,
-                      const struct snib_error *err)
+static void put_fact(struct json *j, const void *arg)
+{
+        const struct verb_fact *fact = arg;
+
+        if (fact->key)
+                snib__json_int(j, fact->key, fact->value);
+}
+
+static int no(const struct session *s, const char *name, const char *event, const struct verb_fact *fact,
+              const char *text)
+{
+        struct out_no no = {s->options->conflict_exit, event, name, put_fact, fact};
+        char safe[SNIB__SAFE_MAX];
+
+        return snib__out_no(&no, "%s %s", snib__out_safe(name, strlen(name), safe, sizeof(safe)), text);
+}
+
+int snib__verb_no(const struct session *s, const char *name, struct verb_fact fact, const char *format, ...)
+{
+        char text[300];
+        va_list list;
+
+        va_start(list, format);
+        vsnprintf(text, sizeof(text), format, list);
+        va_end(list);
+        return no(s, name, "not_done", &fact, text);
+}
+
+int snib__verb_gave_up(const struct session *s, const char *name, struct verb_fact fact, const char *format, ...)
+{
+        const struct options *o = s->options;
+        char text[300], waited[SNIB__DURATION_MAX];
+        va_list list;
+        int n;
+
+        va_start(list, format);
+        n = vsnprintf(text, sizeof(text), format, list);
+        va_end(list);
+        if (o->nonblock || o->wait_ms == 0)
+                return no(s, name, "busy", &fact, text);
+        snprintf(text + n, sizeof(text) - (size_t)n, "; gave up after %s", snib__out_duration(o->wait_ms, waited));
+        return no(s, name, "gave_up", &fact, text);
+}
+
+int snib__verb_number(const struct session *s, const char *name, const char *key, int64_t value)
 {
         struct json j;
 
-        if (result == 1 && s->options->json) {
+        if (s->options->json) {
                 snib__json_begin(&j);
                 snib__json_name(&j, name, strlen(name));
                 snib__json_int(&j, key, value);
                 snib__json_end(&j, stdout);
-        } else if (result == 1 && !s->options->quiet) {
+        } else if (!s->options->quiet) {
                 printf("%lld\n", (long long)value);
         }
-        return snib__verb_exit(s, result, err);
+        return EXIT_OK;
 }
 
 void snib__verb_done(void *arg, int result, const struct snib_error *err)
@@ -90,6 +141,26 @@ void snib__verb_done(void *arg, int result, const struct snib_error *err)
         w->result = result;
         if (result < 0 && err)
                 w->err = *err;
+}
+
+void snib__verb_value(void *arg, int result, int64_t value, const struct snib_error *err)
+{
+        struct verb_value *v = arg;
+
+        (void)err;
+        *v = (struct verb_value){true, result, value};
+}
+
+int snib__verb_value_soon(struct session *s, const struct verb_value *v, int started)
+{
+        bool tried = s->options->nonblock || s->options->wait_ms == 0;
+        int64_t until = snib__clock_boot() + (tried ? TRY_WORDS_NS : WORDS_NS);
+
+        if (started < 0)
+                return -1;
+        if (!snib__session_until(s, &v->done, true, until))
+                return -1;
+        return v->done && v->result >= 0 ? v->result : -1;
 }
 
 static int heard(int signals)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The wait for a lock. One loop: signals, the client, and once a second a question who holds it. On a terminal one line
- * that repaints itself after 300 ms; elsewhere a plain line at the start and one a minute. What the engine does not
- * know is not printed. A signal withdraws the wait; a grant that crossed the withdrawal is given back. Main thread
- * only; the callbacks run inside snib_process().
+ * The wait for a lock. One loop: signals, the client, and once a second a question who holds it. On
+ * a terminal one line that repaints itself after 300 ms; elsewhere a plain line at the start and
+ * one a minute. What the engine does not know is not printed. A signal withdraws the wait; a grant
+ * that crossed the withdrawal is given back. Main thread only; the callbacks run inside
+ * snib_process().
  */
 
 #include "waiting.h"
@@ -21,6 +22,7 @@
 #define FRAME_MS 100     /* between two repaints */
 #define MINUTE_MS 60000  /* between two plain lines */
 #define WITHDRAW_MS 5000 /* longest wait for a cancelled acquire to end */
+#define WORDS_MS 50      /* beyond its limit a wait goes on so long at most, to say who holds */
 
 static const char *const frames_utf8[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
 static const char *const frames_ascii[] = {"|", "/", "-", "\\"};
@@ -47,6 +49,8 @@ const char *snib__holder_text(const struct snib_lock_info *info, char *ret)
                 snprintf(ret, SNIB__HOLDER_MAX, "redisson %s%s%s",
                          snib__out_safe(info->owner, strnlen(info->owner, 8), owner, sizeof(owner)),
                          snib__out_utf8() ? "…" : "...", foreign_thread(info));
+        else if (info->left)
+                snprintf(ret, SNIB__HOLDER_MAX, "%s (ended)", label[0] ? label : "a process");
         else if (info->pid > 0 && (!host[0] || !strcmp(host, here)))
                 snprintf(ret, SNIB__HOLDER_MAX, "%s (pid %lld)", label[0] ? label : "a process", (long long)info->pid);
         else if (info->pid > 0)
@@ -80,6 +84,8 @@ void snib__holder_json(struct json *j, const struct snib_lock_info *info)
                 snib__json_int(j, "lease_left_ms", info->lease_left_ms);
         if (info->held && info->since_ms >= 0)
                 snib__json_int(j, "since_ms", info->since_ms);
+        if (info->held && info->left)
+                snib__json_bool(j, "left", true);
         if (info->held && info->pid >= 0)
                 snib__json_int(j, "pid", info->pid);
         if (info->held && info->host[0])
@@ -94,7 +100,8 @@ void snib__holder_json(struct json *j, const struct snib_lock_info *info)
                 snib__json_int(j, "position", info->position);
 }
 
-/* How long the present holder has held, -1 if unknown. `since` is on the engine's clock: near enough for a human. */
+/* How long the present holder has held, -1 if unknown. `since` is on the engine's clock: near
+ * enough for a human. */
 static int64_t held_ms(const struct waiting *w)
 {
         int64_t now = snib__clock_wall_ms();
@@ -162,7 +169,8 @@ static void paint(struct waiting *w, bool in_place)
         safe_name(w, name, sizeof(name));
         snib__out_duration((snib__clock_boot() - w->start_ns) / MS, waited);
         line_parts(w, parts, sizeof(parts), utf8 ? " · " : " - ");
-        /* No wrapping while painted: a line longer than the terminal would be repainted over its last row only. */
+        /* No wrapping while painted: a line longer than the terminal would be repainted over its
+         * last row only. */
         int n = snprintf(line, sizeof(line), "%s%s waiting for %s%s%s  %s%s%s", in_place ? "\r\033[K\033[?7l" : "",
                          frame, snib__out_bold(stderr), name, snib__out_plain(stderr), waited, parts,
                          in_place ? "\033[?7h" : "\n");
@@ -346,35 +354,65 @@ static bool same_holder(const struct snib_lock_info *a, const struct snib_lock_i
         return a->held && b->held && a->token == b->token && !strncmp(a->owner, b->owner, sizeof(a->owner));
 }
 
+static void put_facts(struct json *j, const void *arg)
+{
+        const struct waiting *w = arg;
+
+        snib__json_int(j, "waited_ms", w->waited_ms);
+        if (w->looked)
+                snib__holder_json(j, &w->info);
+}
+
 static int gave_up(struct waiting *w, int64_t wait_ms)
 {
         char name[SNIB__SAFE_MAX];
-        char holder[SNIB__HOLDER_MAX];
+        char holder[SNIB__HOLDER_MAX] = "";
         char waited[SNIB__DURATION_MAX];
         char held[SNIB__DURATION_MAX];
-        const struct options *o = w->session->options;
+        struct out_no no = {w->session->options->conflict_exit, wait_ms == 0 ? "busy" : "gave_up", w->name, put_facts,
+                            w};
         bool known = w->looked && w->info.held;
 
-        if (o->quiet)
-                return o->conflict_exit;
-        if (o->json) {
-                say_json(w, wait_ms == 0 ? "busy" : "gave_up");
-                return o->conflict_exit;
-        }
         safe_name(w, name, sizeof(name));
         snib__out_duration(w->waited_ms, waited);
         if (known)
                 snib__holder_text(&w->info, holder);
         if (wait_ms == 0 && known && held_ms(w) >= 0)
-                snib__out_note("busy", "%s is held by %s for %s (exit %d)", name, holder,
-                               snib__out_duration(held_ms(w), held), o->conflict_exit);
-        else if (wait_ms == 0)
-                snib__out_note("busy", "%s is held%s%s (exit %d)", name, known ? " by " : "", known ? holder : "",
-                               o->conflict_exit);
+                return snib__out_no(&no, "%s is held by %s for %s", name, holder, snib__out_duration(held_ms(w), held));
+        if (wait_ms == 0)
+                return snib__out_no(&no, "%s is held%s%s", name, known ? " by " : "", holder);
+        return snib__out_no(&no, "gave up on %s after %s%s%s%s", name, waited, known ? "; holder " : "", holder,
+                            known && same_holder(&w->first, &w->info) ? " unchanged" : "");
+}
+
+/* What to do about a hold of a process above. */
+static const char *way_out(const struct waiting *w)
+{
+        if (w->within.by == NEST_ACQUIRE)
+                return "snib release gives it back";
+        if (w->session->options->reentrant)
+                return "--reentrant joins a snib run without -o, and a hold of the same kind";
+        return w->session->target.election ? "do not campaign within the term"
+                                           : "snib run --reentrant runs a command under that hold";
+}
+
+/* A process above has it: it ends no sooner than we do. */
+static int held_above(const struct waiting *w, int64_t wait_ms)
+{
+        const struct options *o = w->session->options;
+        char name[SNIB__SAFE_MAX];
+        char by[SNIB__NEST_TEXT_MAX];
+
+        snib__out_safe(w->within.name, strlen(w->within.name), name, sizeof(name));
+        snib__nest_text(&w->within, by);
+        if (wait_ms != 0)
+                return snib__out_fail(EXIT_USAGE, "SNIB_EREENTRY",
+                                      "%s is held %s, which this is a part of: a wait would never end; %s", name, by,
+                                      way_out(w));
+        if (o->json && !o->quiet)
+                say_json(w, "busy");
         else
-                snib__out_note("gave_up", "gave up on %s after %s%s%s%s (exit %d)", name, waited,
-                               known ? "; holder " : "", known ? holder : "",
-                               known && same_holder(&w->first, &w->info) ? " unchanged" : "", o->conflict_exit);
+                snib__out_note("busy", "%s is held %s, which this is a part of (exit %d)", name, by, o->conflict_exit);
         return o->conflict_exit;
 }
 
@@ -399,14 +437,16 @@ static void got(const struct waiting *w)
                 snib__out_note("got", "got %s after %s (token %lld)", name, waited, token);
 }
 
-/* The last question, for the message; bounded by the client's own time-out. */
-static void look_once_more(struct waiting *w)
+/* The last question, for the message: each lock until one is held, or the time is over. */
+static void look_once_more(struct waiting *w, int64_t until)
 {
-        struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
-
-        if (w->session->options->quiet || snib__target_look(&w->session->target, &info) < 0)
+        if (w->session->options->quiet)
                 return;
-        on_info(w, 1, &info, NULL);
+        for (int i = 0; i < w->session->target.count && !(i && w->info.held); i++) {
+                w->looking = w->looking || snib__target_look_async(&w->session->target, on_info, w);
+                if (!snib__session_until(w->session, &w->looking, false, until))
+                        return;
+        }
 }
 
 static int interrupted(struct waiting *w)
@@ -415,15 +455,46 @@ static int interrupted(struct waiting *w)
         return EXIT_SIGNAL + w->interrupted;
 }
 
+/* The line to type, where what stands there can be had in another way. */
+static const char *other_way(const struct options *o, const struct snib_lock_info *there)
+{
+        bool sided = o->shared || o->exclusive;
+
+        if (there->kind == SNIB_KIND_READ || there->kind == SNIB_KIND_WRITE)
+                return "take a side of it: -x alone, -s with other readers";
+        if (there->kind == SNIB_KIND_PERMITS && !o->permits)
+                return "take some of them: --permits N";
+        if (there->held && there->owner[0] && sided)
+                return "leave out -s and -x, or use -x there, too";
+        return "use another name";
+}
+
+/* The name is in use as another kind of thing: which, and what to do. `result` of the acquire. */
+static int wrong_kind(struct waiting *w, int result)
+{
+        struct snib_lock_info there = SNIB_LOCK_INFO_INIT;
+        const struct options *o = w->session->options;
+        char name[SNIB__SAFE_MAX];
+
+        if (o->keys.count || snib_describe(w->session->client, w->name, 0, &there, NULL) != 1)
+                return snib__session_fail(w->session, result, &w->err, NULL);
+        safe_name(w, name, sizeof(name));
+        return snib__out_fail(EXIT_KIND, snib_error_name(result), "%s is in use as another kind of thing, a %s: %s",
+                              name, snib_kind_text(there.kind), other_way(o, &there));
+}
+
 int snib__waiting_acquire(struct waiting *w, int64_t wait_ms)
 {
         struct snib_error err = SNIB_ERROR_INIT;
         int64_t limit = 0;
 
-        w->start_ns = snib__clock_boot();
+        w->nested = snib__nest_find(w->session, &w->within);
+        int64_t left_ms = snib__session_left_ms(w->session, wait_ms);
+
+        w->start_ns = snib__clock_boot() - (wait_ms > left_ms ? wait_ms - left_ms : 0) * MS;
         w->next_line_ns = w->start_ns + SILENT_MS * MS;
         w->next_look_ns = w->next_line_ns - 50 * MS;
-        int r = snib__target_acquire_async(&w->session->target, wait_ms, on_acquired, w, &err);
+        int r = snib__target_acquire_async(&w->session->target, w->nested ? 0 : left_ms, on_acquired, w, &err);
         if (r < 0)
                 return snib__session_fail(w->session, r, &err, NULL);
         while (!w->done && !(limit && snib__clock_boot() >= limit)) {
@@ -440,8 +511,10 @@ int snib__waiting_acquire(struct waiting *w, int64_t wait_ms)
                 got(w);
                 return 0;
         }
+        if (w->result == SNIB_EKIND)
+                return wrong_kind(w, w->result);
         if (w->result < 0)
                 return snib__session_fail(w->session, w->result, &w->err, NULL);
-        look_once_more(w);
-        return gave_up(w, wait_ms);
+        look_once_more(w, wait_ms > 0 ? w->start_ns + (wait_ms + WORDS_MS) * MS : snib__clock_boot() + LOOK_MS * MS);
+        return w->nested ? held_above(w, wait_ms) : gave_up(w, wait_ms);
 }

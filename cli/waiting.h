@@ -3,10 +3,11 @@
 #define SNIB_CLI_WAITING_H
 
 /*
- * Acquiring, with signals heard and with a line that says who is in the way. The struct must live until the session is
- * closed: answers to questions asked meanwhile may still come.
+ * Acquiring, with signals heard and with a line that says who is in the way. The struct must live
+ * until the session is closed: answers to questions asked meanwhile may still come.
  */
 
+#include "nest.h"
 #include "session.h"
 
 struct waiting {
@@ -22,6 +23,8 @@ struct waiting {
         bool done;
         int result;
         struct snib_error err;
+        bool nested; /* `within` is a hold of a process above: a wait would never end */
+        struct nest_hold within;
         int interrupted; /* the signal that ended the wait, 0 if none */
         int64_t start_ns;
         int64_t next_look_ns;
@@ -36,8 +39,9 @@ struct waiting {
         struct snib_lock_info first;
 };
 
-/* w->held is the caller's; or it is empty, and the answer is the exit code after a message (0 is possible: -E 0).
- * wait_ms as of snib_lock_acquire_async(). What is acquired is the session's target. */
+/* w->held is the caller's; or it is empty, and the answer is the exit code after a message (0 is
+ * possible: -E 0). wait_ms as of snib_lock_acquire_async(). What is acquired is the session's
+ * target. */
 int snib__waiting_acquire(struct waiting *w, int64_t wait_ms);
 
 /* Who holds, as text safe to print: "sleep (pid 8019)", "db2:backup[3121]". Answers `ret`. */

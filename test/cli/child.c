@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The command that the tests run under a lock. As long as any process of it lives, it writes the time into a mapped
- * file every millisecond, so that a test can tell when the last of them was alive.
+ * The command that the tests run under a lock. As long as any process of it lives, it writes the
+ * time into a mapped file every millisecond, so that a test can tell when the last of them was
+ * alive.
  *
  *   cli-child FILE SLOT KIND MS
  *
- * FILE holds three numbers for each SLOT: nanoseconds of CLOCK_BOOTTIME of the first and of the last beat, and how many
- * processes started. KIND is what it does after MS milliseconds, or otherwise; several joined by a comma. Not a test
- * itself.
+ * FILE holds three numbers for each SLOT: nanoseconds of CLOCK_BOOTTIME of the first and of the
+ * last beat, and how many processes started. KIND is what it does after MS milliseconds, or
+ * otherwise; several joined by a comma. Not a test itself.
  */
 
 #include <fcntl.h>

@@ -39,7 +39,7 @@ def codes_of_the_command(url):
 def busy(url):
     holder = hold(url, "busy")
     for arguments, code in ((["run", "-n"], 75), (["run", "-n", "-E", "9"], 9), (["run", "-n", "-E", "0"], 0), (["try"], 75),
-                            (["try", "-E", "1"], 1), (["run", "-w", "0"], 75), (["run", "-w", "50ms"], 75)):
+                            (["try", "-E", "1"], 1), (["run", "-w", "0"], 75), (["run", "-w", "200ms"], 75)):
         done = run(*arguments, "-u", url, "busy", "--", "echo", "ran")
         equal((done.code, done.out), (code, ""), f"{arguments}: {done!r}")
         assert "the-holder" in done.err and f"(exit {code})" in done.err and done.err.count("\n") == 1, done
@@ -61,7 +61,8 @@ def interrupted_while_waiting(url):
 
 
 def lost_after(url):
-    """121: taken away while snib is stopped; the command ends by itself before anybody can stop it."""
+    """121: taken away while snib is stopped; the command ends by itself before anybody can stop
+    it."""
     beats = Beats(tap.directory)
     wrapper = start("run", "-u", url, "--lease", "8s", "--json", "after", "--", *beats.command(0, "exits_7", 400))
     beats.wait_first(0)
@@ -92,7 +93,8 @@ def fixed_lease(url):
 
 
 class Swallow(threading.Thread):
-    """Between snib and the server: lets everything pass until the script that acquires is sent, whose answer it keeps."""
+    """Between snib and the server: lets everything pass until the script that acquires is sent,
+    whose answer it keeps."""
 
     def __init__(self, server, directory):
         super().__init__(daemon=True)

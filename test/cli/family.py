@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every object from the shell, on every engine: read-write locks, fair locks, permits, several locks at once, a majority of servers,
-semaphores, latches, elections, registers; and what ls and show say of them."""
+"""Every object from the shell, on every engine: read-write locks, fair locks, permits, several
+locks at once, a majority of servers, semaphores, latches, elections, registers; and what ls and
+show say of them."""
 
 import os
 import signal
 import tempfile
+import time
 
 from kit import Beats, Redis, Tap, equal, finish, lines, run, start, until
 
@@ -17,7 +19,8 @@ def code(done, want):
 
 
 class Many:
-    """A file to which commands append a letter when they begin and one when they end: how many run at once, and when."""
+    """A file to which commands append a letter when they begin and one when they end: how many run
+    at once, and when."""
 
     def __init__(self):
         fd, self.path = tempfile.mkstemp(dir=tap.directory)
@@ -46,8 +49,8 @@ class Many:
         return most
 
 
-def show(url, name):
-    return lines(code(run("show", "-u", url, "--json", name), 0).out)[0]
+def show(url, name, exit_code=0):
+    return lines(code(run("show", "-u", url, "--json", name), exit_code).out)[0]
 
 
 # ---- locks ----
@@ -143,7 +146,7 @@ def permits_by_id(url):
     code(run("sem", "-u", url, "-x", "resize", "lots", "5"), 0)
     equal(code(run("sem", "-u", url, "-x", "add", "lots", "2"), 0).out, "7\n")
     code(run("sem", "-u", url, "-x", "delete", "lots"), 0)
-    code(run("sem", "-u", url, "-x", "show", "lots"), 75)
+    code(run("sem", "-u", url, "-x", "show", "lots"), 1)
 
 
 # ---- several at once ----
@@ -193,7 +196,7 @@ def red_needs_a_majority():
 
 def semaphore_verbs(url):
     sem = lambda *args: run("sem", "-u", url, *args)
-    code(sem("show", "s"), 75)
+    code(sem("show", "s"), 1)
     code(sem("acquire", "-n", "s"), 75)
     code(sem("set", "s", "3"), 0)
     code(sem("set", "s", "5"), 75)
@@ -208,7 +211,7 @@ def semaphore_verbs(url):
     code(sem("delete", "s"), 0)
     code(sem("delete", "s"), 75)
     code(sem("release", "--if-exists", "s"), 75)
-    code(sem("show", "s"), 75)
+    code(sem("show", "s"), 1)
 
 
 def a_waiting_acquire_is_woken(url):
@@ -251,10 +254,41 @@ def latch_verbs(url):
     for w in waiters:
         code(finish(w), 0)
     code(latch("down", "l"), 75)
-    equal(code(latch("show", "l"), 0).out, "0\n")
+    equal(code(latch("show", "l"), 1).out, "0\n")
     code(latch("set", "l", "1"), 0)
     waiter = start("latch", "-u", url, "wait", "l")
     code(latch("delete", "l"), 0)
+    code(finish(waiter), 0)
+
+
+def latch_wait_before_it_is_set(url):
+    """Without --set-first a latch that nobody has set is open."""
+    latch = lambda *args: run("latch", "-u", url, *args)
+    code(latch("wait", "-n", "early"), 0)
+    code(latch("wait", "-n", "--set-first", "early"), 75)
+    code(latch("wait", "-w", "200ms", "--set-first", "early"), 75)
+    waiters = [start("latch", "-u", url, "wait", "--set-first", "-w", "20", "early") for _ in range(3)]
+    for w in waiters:
+        until(lambda: sleeping(w.pid), "it waits")
+    code(latch("set", "early", "1"), 0)
+    code(latch("wait", "-n", "early"), 75)
+    equal([w.poll() for w in waiters], [None] * 3, "set is not open")
+    code(latch("down", "early"), 0)
+    while not all(w.poll() is not None for w in waiters):  # one that came too late for that one
+        code(latch("set", "early", "1"), 0)
+        code(latch("down", "early"), 0)
+    for w in waiters:
+        code(finish(w), 0)
+
+
+def latch_wait_of_one_set_and_opened_at_once(url):
+    """Whoever waits may hear of it when it is open again."""
+    waiter = start("latch", "-u", url, "wait", "--set-first", "pulse")
+    until(lambda: sleeping(waiter.pid), "it waits")
+    for _ in range(50):
+        if waiter.poll() is None:
+            code(run("latch", "-u", url, "set", "pulse", "1"), 0)
+            code(run("latch", "-u", url, "down", "pulse"), 0)
     code(finish(waiter), 0)
 
 
@@ -374,13 +408,39 @@ def java_holders_are_shown_as_such():
     equal((info["held"], info["foreign"]), (True, True))
 
 
+def a_dead_head_of_a_fair_queue_is_shown_and_dropped():
+    server = tap.redis_server
+    dead = "8743c9c0-0000-4000-8000-000000000047:48"
+    ends = int(time.time() * 1000) + 300000
+    server.command("RPUSH", "redisson_lock_queue:{stood}", dead)
+    server.command("ZADD", "redisson_lock_timeout:{stood}", str(ends), dead)
+    waiter = start("run", "-u", server.url, "--fair", "stood", "--", "true")
+    until(lambda: server.command("LLEN", "redisson_lock_queue:{stood}") == b":2\r\n", "it stands behind the dead one")
+    info = show(server.url, "stood", 1)  # it stands, but it does not hold
+    equal(info["next"], dead)
+    assert 200000 < info["next_left_ms"] <= 300000, info
+    told = run("show", "-u", server.url, "stood").out
+    assert f"next     {dead}, its turn ends in 4m" in told, told
+    done = run("force-release", "--head", "-u", server.url, "stood")
+    equal(done.code, 64, repr(done))
+    assert "--yes" in done.err, done
+    done = code(run("force-release", "--head", "-y", "-j", "-u", server.url, "stood"), 0)
+    told = lines(done.out)[0]
+    equal((told["name"], told["dropped"], told["head"]), ("stood", True, dead))
+    code(finish(waiter), 0)
+    done = run("force-release", "--head", "-y", "-u", server.url, "stood")
+    equal(done.code, 75, repr(done))
+    assert "no queue with a head" in done.err, done
+
+
 ALL = (readers_share_a_writer_does_not, a_reader_waits_for_the_writer, fair_in_order_of_arrival, another_kind_is_refused, ten_copies_four_at_once,
        a_killed_holder_returns_its_permit, permits_by_id, several_keys_all_or_none, opposite_orders_do_not_deadlock, semaphore_verbs,
-       a_waiting_acquire_is_woken, an_interrupted_acquire_takes_nothing, latch_verbs, election, deposed_and_elected_again, register_verbs,
+       a_waiting_acquire_is_woken, an_interrupted_acquire_takes_nothing, latch_verbs,
+       latch_wait_before_it_is_set, latch_wait_of_one_set_and_opened_at_once, election, deposed_and_elected_again, register_verbs,
        a_counter_in_a_register, ls_knows_every_kind)
 for engine, engine_url in tap.engines():
     for test in ALL:
         tap.add(f"{test.__name__} {engine}", test, engine_url, skip=None if engine_url else tap.skip_without_redis())
-for test in (red_needs_a_majority, java_holders_are_shown_as_such):
+for test in (red_needs_a_majority, java_holders_are_shown_as_such, a_dead_head_of_a_fair_queue_is_shown_and_dropped):
     tap.add(test.__name__, test, skip=tap.skip_without_redis())
 tap.main(workers=4)

@@ -45,6 +45,11 @@ def F148_key_deleted():
     assert beats.last(0) < since + 1500 * MS, "it outlived its lease"
 
 
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return f.read().rpartition(")")[2].split()[0] == "T"
+
+
 def F148_server_gone_for_good():
     server = Redis(tap.directory)
     beats = Beats(tap.directory)
@@ -52,8 +57,9 @@ def F148_server_gone_for_good():
         wrapper = start("run", "-u", server.url, "--lease", "1500ms", "f148-gone", "--",
                         *beats.command(0, "ignores_term", 20000))
         beats.wait_first(0)
-        since = boot_ns()
         server.process.send_signal(signal.SIGSTOP)
+        until(lambda: is_stopped(server.process.pid), "the server is stopped")
+        since = boot_ns()  # what was renewed was asked for before this
         done = finish(wrapper)
         equal(done.code, 120, repr(done))
         assert beats.last(0) < since + 1500 * MS, "it outlived its lease"
@@ -219,7 +225,8 @@ class Terminal:
 
     @staticmethod
     def shell(slave, args):
-        """Runs the job in the foreground; when it stops, says so, and brings it back on SIGUSR1; exits with its code."""
+        """Runs the job in the foreground; when it stops, says so, and brings it back on SIGUSR1;
+        exits with its code."""
         os.setsid()
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         for fd in range(3):
@@ -232,7 +239,8 @@ class Terminal:
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
             os.setpgid(0, 0)
-            # From the background, as no job-control shell would; it is before exec and ours to arrange.
+            # From the background, as no job-control shell would; it is before exec and ours to
+            # arrange.
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)
             os.tcsetpgrp(0, os.getpid())
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
@@ -326,7 +334,8 @@ def F153_suspended_longer_than_the_lease(url):
 
 
 def F153_stopped_wrapper_learns_first(url):
-    """SIGSTOP longer than the lease, SIGCONT: the command is gone, and the token is below the next holder's."""
+    """SIGSTOP longer than the lease, SIGCONT: the command is gone, and the token is below the next
+    holder's."""
     beats = Beats(tap.directory)
     show = "echo $SNIB_TOKEN; exec "
     wrapper = start("run", "-u", url, "--lease", "800ms", "f153-stop", "--", "sh", "-c",
@@ -367,7 +376,7 @@ def F155_four_distinct_codes(url):
     done = run("run", "-u", url, "-w", "0.4", "f155", "--", "true")
     equal(done.code, 75, "waited too long")
     assert time.monotonic() - begin >= 0.4 and "gave up on f155" in done.err, done
-    equal(run("run", "-u", url, "-w", "100ms", "-E", "9", "f155", "--", "true").code, 9, "-E")
+    equal(run("run", "-u", url, "-w", "200ms", "-E", "9", "f155", "--", "true").code, 9, "-E")
     equal(run("run", "-u", "redis+unix:///nonexistent/socket", "f155", "--", "true").code, 69, "unreachable")
     equal(run("run", "-u", url, "f155").code, 64, "usage")
     holder.terminate()

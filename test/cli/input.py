@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bad input gets: the right exit code, one line that names what is wrong, and nothing changed. What is secret stays so."""
+"""What bad input gets: the right exit code, one line that names what is wrong, and nothing changed.
+What is secret stays so."""
 
 import os
 
@@ -77,7 +78,7 @@ TABLE = [
     ("command unknown", ["frobnicate"], 64, "frobnicate"),
     ("command with control characters", ["a\x1b[31m\n"], 64, "\\x1b"),
     ("help of an unknown command", ["help", "frobnicate"], 64, "frobnicate"),
-    ("ls with an argument", ["ls", "x"], 64, "argument"),
+    ("ls with two patterns", ["ls", "x", "y"], 64, "PATTERN"),
     ("grant malformed", ["release", "../../etc/passwd"], 64, "GRANT"),
     ("grant missing", ["release"], 64, "GRANT"),
     ("grant unknown", ["renew", "0" * 32], 120, "0" * 32),
@@ -94,7 +95,8 @@ TABLE = [
 
 def bad(arguments, code, names):
     done = run(*arguments)
-    equal((done.code, done.out), (code, ""), repr(done))
+    out = f"(exit {code})\n" if arguments[0] == "acquire" else ""  # text for eval, which fails
+    equal((done.code, done.out), (code, out), repr(done))
     equal(done.err.count("\n"), 1, f"one line: {done!r}")
     assert done.err.startswith("snib: ") and names in done.err, done
     assert all(c >= " " or c == "\n" for c in done.err), done
@@ -161,7 +163,7 @@ def a_value_too_long():
 def key_of_another_type():
     tap.redis_server.command("SET", "a-string", "x")
     done = run("run", "-n", "-u", tap.redis_server.url, "a-string", "--", "true")
-    equal(done.code, 125, repr(done))
+    equal(done.code, 65, repr(done))
     assert "a-string" in done.err, done
     assert tap.redis_server.command("GET", "a-string") == b"$1\r\nx\r\n"
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command share: running it, a private Redis, the beating child, TAP. Standard library only."""
+"""What the tests of the command share: running it, a private Redis, the beating child, TAP.
+Standard library only."""
 
 import concurrent.futures
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -33,9 +35,13 @@ def die_with_parent():
     LIBC.prctl(1, signal.SIGKILL)
 
 
+# Where commands lock that are not told; see Tap. The default directory is the user's own.
+default_url = {}
+
+
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if not k.startswith("SNIB_") and k not in ("NO_COLOR", "TERM")}
-    env.update(TERM="dumb", LANG="C.UTF-8")
+    env.update(TERM="dumb", LANG="C.UTF-8", **default_url)
     env.update({k: v for k, v in more.items() if v is not None})
     return env
 
@@ -69,12 +75,29 @@ def gate_is_free(url, name):
 
 
 def stop(url, process):
-    """Stops it, but not within the few microseconds in which it has the gate of local: and would stop all others: another test does."""
+    """Stops it, but not within the few microseconds in which it has the gate of local: and would
+    stop all others: another test does."""
     process.send_signal(signal.SIGSTOP)
     while not gate_is_free(url, f"gate-{process.pid}"):
         process.send_signal(signal.SIGCONT)
         time.sleep(0.01)
         process.send_signal(signal.SIGSTOP)
+
+
+def said_once(text):
+    """What a line of snib's says twice or wrongly, or None."""
+    for line in text.splitlines():
+        if not line.startswith("snib: "):
+            continue
+        parts = [p.strip() for p in re.split(r"[;:] ", line.removeprefix("snib: "))]
+        for part in parts:
+            if len(part) >= 8 and parts.count(part) > 1:
+                return f"{part!r} twice in {line!r}"
+        for wrong in (r"\ban? object\b", r"\ba (election|error|answer|engine|id|old|empty|other|integer|address)\b",
+                      r"user_script", r"\b[0-9a-f]{40}\b"):
+            if re.search(wrong, line):
+                return f"{wrong} in {line!r}"
+    return None
 
 
 def finish(process, limit=LIMIT):
@@ -84,7 +107,10 @@ def finish(process, limit=LIMIT):
         process.kill()
         out, err = process.communicate()
         raise AssertionError(f"hangs: {process.args}\n{err!r}") from None
-    return Done(process.returncode, out, err)
+    done = Done(process.returncode, out, err)
+    wrong = said_once(done.err)
+    assert not wrong, wrong
+    return done
 
 
 def run(*args, limit=LIMIT, input=None, **options):
@@ -113,7 +139,8 @@ def until(condition, what, limit=LIMIT):
 
 
 class Beats:
-    """The file the beating child writes to. Slots: 0 the command under test, 1 who comes after, 2 who was before."""
+    """The file the beating child writes to. Slots: 0 the command under test, 1 who comes after, 2
+    who was before."""
 
     def __init__(self, directory):
         fd, self.path = tempfile.mkstemp(dir=directory)
@@ -188,7 +215,7 @@ class Tap:
     def __init__(self):
         self.cases = []
         self.directory = tempfile.mkdtemp(prefix="snib-cli-")
-        os.environ["XDG_RUNTIME_DIR"] = self.directory
+        default_url["SNIB_URL"] = f"local:{self.directory}/default"
         self.redis_server = Redis(self.directory) if find_redis() else None
 
     def local(self):
@@ -230,6 +257,12 @@ class Tap:
                 self.redis_server.end()
             shutil.rmtree(self.directory, ignore_errors=True)
         sys.exit(1 if failed else 0)
+
+
+def write_script(path, text):
+    """By a process of its own: a child that another thread forks meanwhile would inherit a descriptor
+    that is open for writing, and the script could not be run ("Text file busy")."""
+    subprocess.run(["/bin/sh", "-c", 'cat > "$1" && chmod 755 "$1"', "sh", str(path)], input=text, text=True, check=True)
 
 
 def lines(text):

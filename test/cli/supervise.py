@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signal x phase x behaviour of the command x fate of the wrapper, on every engine: the exit code, who holds the lock afterwards, and
-that nothing of the command is alive when the next holder starts (invariant C1)."""
+"""Signal x phase x behaviour of the command x fate of the wrapper, on every engine: the exit code,
+who holds the lock afterwards, and that nothing of the command is alive when the next holder starts
+(invariant C1)."""
 
 import signal
 import time
@@ -111,7 +112,8 @@ def waiting(url, fate):
 
 
 def stopping(url, behaviour, fate):
-    """The lock is taken away; while the command is being stopped, which takes its time, something happens to the wrapper."""
+    """The lock is taken away; while the command is being stopped, which takes its time, something
+    happens to the wrapper."""
     name = f"stop-{behaviour}-{fate}"
     beats = Beats(tap.directory)
     wrapper = start("run", "-u", url, "--lease", "2s", "--grace", "500ms", name, "--",
