@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Many acquires under way at once in one program: each goes on to its release, and then begins again, until the run
- * ends; every one has a name of its own. Without threads of the library the main thread is the event loop; with an I/O
- * thread the callbacks run on the client's dispatcher. Beside it stands redis-benchmark, which sends the same two
- * scripts down its pipelines and looks at no answer: first acquires, then as many releases, all of one name, since it
- * repeats one command. Not a contender of measure.c: nobody waits for a pair here.
+ * Many acquires under way at once in one program: each goes on to its release, and then begins
+ * again, until the run ends; every one has a name of its own. Without threads of the library the
+ * main thread is the event loop; with an I/O thread the callbacks run on the client's dispatcher.
+ * Beside it stands redis-benchmark, which sends the same two scripts down its pipelines and looks
+ * at no answer: first acquires, then as many releases, all of one name, since it repeats one
+ * command. Not a contender of measure.c: nobody waits for a pair here.
  */
 
 #include "bench.h"
@@ -43,8 +44,7 @@ struct outcome {
         double cpu; /* us a pair */
 };
 
-/* --- snib
- * ---------------------------------------------------------------------------------------------------------------- */
+/* --- snib --- */
 
 static void start(struct flight *f);
 
@@ -119,7 +119,7 @@ static struct outcome fly(struct flights *all, struct flight *flights, int count
 
 static struct outcome run_snib(const struct bench_plan *plan, const char *url, int threads, int count)
 {
-        struct snib_options options = {.size = SNIB_OPTIONS_INIT, .threads = threads};
+        struct snib_options options = {.size = sizeof(struct snib_options), .threads = threads};
         struct flights all = {.threads = threads};
         struct snib_error err = SNIB_ERROR_INIT;
         struct flight flights[FLIGHTS_MAX];
@@ -140,8 +140,7 @@ static struct outcome run_snib(const struct bench_plan *plan, const char *url, i
         return o;
 }
 
-/* --- redis-benchmark
- * ----------------------------------------------------------------------------------------------------- */
+/* --- redis-benchmark --- */
 
 /* Requests a second; negative: there is no redis-benchmark. */
 static double flood(const struct bench_plan *plan, const char *url, int connections, int pipeline, int script,
@@ -184,8 +183,7 @@ static struct outcome run_flood(const struct bench_plan *plan, const char *url, 
         return best;
 }
 
-/* --- the table
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- the table --- */
 
 static const struct {
         const char *name;

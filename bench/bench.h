@@ -3,8 +3,9 @@
 #define SNIB_BENCH_H
 
 /*
- * What the benchmarks share: a contender does one thing again and again; contenders that do the same thing are run in
- * turn, round by round, so that whatever else the machine does meets them all.
+ * What the benchmarks share: a contender does one thing again and again; contenders that do the
+ * same thing are run in turn, round by round, so that whatever else the machine does meets them
+ * all.
  */
 
 #include <snib/snib.h>
@@ -57,12 +58,14 @@ struct bench_plan {
         int crowd_rounds; /* of a plain lock */
 };
 
-/* Runs all contenders in turn and prints one line for each: medians of the rounds, and the ratios to the first. The
- * results get a row for each, under the title's scenario and with the number of threads as size. */
+/* Runs all contenders in turn and prints one line for each: medians of the rounds, and the ratios
+ * to the first. The results get a row for each, under the title's scenario and with the number of
+ * threads as size. */
 void bench_compare(const struct bench_plan *plan, const struct bench_contender *const *contenders, int count,
                    const char *where, int threads);
 void bench_head(const char *scenario, const char *title);
-/* Puts this thread, those that it will start and the server onto one processor, and back to where they were. */
+/* Puts this thread, those that it will start and the server onto one processor, and back to where
+ * they were. */
 void bench_server_is(pid_t server);
 void bench_share_a_core(void);
 void bench_spread_again(void);
@@ -76,20 +79,22 @@ void bench_sleep_until(int64_t instant);
 double bench_cpu_us(const struct rusage *u); /* in the program and in the kernel */
 double bench_own_cpu_us(void);
 double bench_resident(void); /* bytes of this process */
-/* Measures in a process of its own, so that its memory is its own, and ends that without giving anything back. */
+/* Measures in a process of its own, so that its memory is its own, and ends that without giving
+ * anything back. */
 void bench_apart(void (*measure)(const void *task, void *ret), const void *task, void *ret, size_t size);
 double bench_p50_us(int64_t *took, int count); /* of ns, which are sorted by it; NAN of none */
 
-/* report.c: what was measured as JSON, besides the tables; report.py reads it. Without an open file nothing is written.
- * First facts about the run, then rows: one for each system at each size of a scenario. A figure has a value for each
- * round; what could not be measured is NAN. */
+/* report.c: what was measured as JSON, besides the tables; report.py reads it. Without an open file
+ * nothing is written. First facts about the run, then rows: one for each system at each size of a
+ * scenario. A figure has a value for each round; what could not be measured is NAN. */
 void bench_report_open(const char *path);
 void bench_report_fact(const char *name, const char *text);
 void bench_report_row(const char *scenario, int size, const char *system);
 void bench_report_figure(const char *name, const double *rounds, int count);
 void bench_report_close(void);
 
-/* peer.c: other processes. One that fails is left out from then on: what it is told is not sent, and nothing heard. */
+/* peer.c: other processes. One that fails is left out from then on: what it is told is not sent,
+ * and nothing heard. */
 #define BENCH_PEERS 5
 typedef void bench_peer_main(FILE *in, FILE *out, const char *url);
 /* Those of bench/peers/ that were prepared in a directory; says why others were not. */
@@ -104,6 +109,16 @@ __attribute__((format(printf, 2, 3))) void bench_peer_tell(struct bench_peer *p,
 const char *bench_peer_hear(struct bench_peer *p, const char *word);
 /* All of enum bench_figure; NAN if it failed. */
 void bench_peer_run(struct bench_peer *p, const char *mode, int threads, int64_t warm_ms, int64_t run_ms, double *ret);
+
+/* wake.c: a process that holds and waits in turn, as it is told, until the end; and one round of
+ * two of them that pass a lock to and fro: p50 from the release to the grant in us. */
+struct bench_wake_holder {
+        void *mine;
+        void (*wait)(void *mine);
+        void (*release)(void *mine);
+};
+void bench_wake_serve(const struct bench_wake_holder *h, FILE *in, FILE *out);
+double bench_wake_round(struct bench_peer *const *pair, int64_t run_ms);
 
 /* nouns.c: every object as something that is taken and given back. */
 enum bench_noun {
@@ -135,8 +150,8 @@ struct bench_seat {
 const char *bench_noun_text(enum bench_noun noun);
 const char *bench_noun_pair(enum bench_noun noun);
 
-/* What is counted has one permit. `where` makes the name: all who say the same want the same. Failures end the
- * program. */
+/* What is counted has one permit. `where` makes the name: all who say the same want the same.
+ * Failures end the program. */
 void bench_seat_begin(struct bench_seat *s, snib_client *client, enum bench_noun noun, const char *where);
 void bench_seat_end(struct bench_seat *s);
 /* False: not in time. A latch and a register know no wait: set, and written. */
@@ -159,29 +174,40 @@ void bench_crowd(const struct bench_plan *plan, const char *url, struct redis_se
 /* held.c */
 void bench_held(const struct bench_plan *plan, struct redis_server *server);
 
-/* redis.c: scripts of snib on a blocking hiredis connection, for others than the contenders there. */
+/* redis.c: scripts of snib on a blocking hiredis connection, for others than the contenders
+ * there. */
 struct redisContext;
 void *bench_redis_connect(const char *url); /* a redisContext; every script is loaded */
 void bench_redis_disconnect(void *context);
 /* `arguments`: the number of keys, keys, others, NULL. */
 bool bench_redis_ask(struct redisContext *c, int script, const char *const *arguments);
 
-/* redis.c: pairs a second of one blocking socket that runs the two scripts of a lock of any kind, a write side, a
- * semaphore or permits. */
+/* redis.c: pairs a second of one blocking socket that runs the two scripts of a lock of any kind, a
+ * write side, a semaphore or permits. */
 double bench_redis_bare_rate(enum bench_noun noun, const char *url, int64_t run_ms);
 
 /* red.c: starts servers of its own. */
 void bench_red(const struct bench_plan *plan);
 
+/* busy.c */
+void bench_busy(const struct bench_plan *plan, const char *url);
+/* delays.c: has a server of its own */
+void bench_delays(const struct bench_plan *plan);
+
 /* async.c, wake.c */
 void bench_async(const struct bench_plan *plan, const char *url);
 void bench_wake(const struct bench_plan *plan, const char *url);
 
-/* The text and the SHA-1 come from snib's own table of scripts; what they do is in src/engine/redis/scripts/. */
+/* The text and the SHA-1 come from snib's own table of scripts; what they do is in
+ * src/engine/redis/scripts/. */
 extern const struct bench_contender bench_redis_bare;
 extern const struct bench_contender bench_redis_bare_same_core;
 extern const struct bench_contender bench_redis_looking; /* reads without blocking first, for up to 50 us */
 extern const struct bench_contender bench_redis_hiredis;
+/* The bare loop on a server that knows every script: blocking, or reading without blocking first,
+ * for so many us. */
+extern const struct bench_contender bench_delayed_sleeping, bench_delayed_looking_50, bench_delayed_looking_200;
+extern const struct bench_contender bench_delayed_looking_500;
 extern const struct bench_contender bench_snib; /* any URL; the caller drives */
 extern const struct bench_contender bench_snib_same_core;
 extern const struct bench_contender bench_snib_unlooking; /* sleeps for every answer */

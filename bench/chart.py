@@ -4,9 +4,9 @@
 
     bench/chart.py FILE
 
-Four panels: pairs and grants a second by the number of callers, and the times of one caller and of a wake-up. Colours are such that
-they can be read on a light and on a dark page; all axes of figures are logarithmic. What was not measured is left out.
-"""
+Four panels: pairs and grants a second by the number of callers, and the times of one caller and of
+a wake-up. Colours are such that they can be read on a light and on a dark page; all axes of figures
+are logarithmic. What was not measured is left out. """
 
 import math
 import sys
@@ -60,7 +60,8 @@ def apart(places, distance):
 
 
 def line_panel(x, y, width, height, title, unit, below, series):
-    """series: [(name, colour, dashed, [(size, value)])], both axes logarithmic, names at the right end."""
+    """series: [(name, colour, dashed, [(size, value)])], both axes logarithmic, names at the right
+    end."""
     series = [s for s in series if s[3]]
     out = [text(x, y - 14, title, size=14, more=' font-weight="bold"'), text(x, y + height + 34, below), text(x - 6, y + 2, unit, 'end', 11)]
     if not series:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What one pair on each object costs a lone caller, on each engine: the time and the allocations, side by side. No
- * floor stands beside it; the first rows of bench_compare() have that.
+ * What one pair on each object costs a lone caller, on each engine: the time and the allocations,
+ * side by side. No floor stands beside it; the first rows of bench_compare() have that.
  */
 
 #include "base/alloc.h"

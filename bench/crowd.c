@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Hand-over: many want one name. Each of the crowd takes it, gives it back at once and asks again, for a while; counted
- * is what ends between two instants, while all of them want it, and what the server does between the same two. The
- * crowd lives in processes of its own, also when it is one process, each with one client; what they count is in memory
- * that they share with this process, each thread in a place of its own, read after their end.
+ * Hand-over: many want one name. Each of the crowd takes it, gives it back at once and asks again,
+ * for a while; counted is what ends between two instants, while all of them want it, and what the
+ * server does between the same two. The crowd lives in processes of its own, also when it is one
+ * process, each with one client; what they count is in memory that they share with this process,
+ * each thread in a place of its own, read after their end.
  * The tables are handover.c's.
  *
  * Not measured: how long a hold lasts. It lasts no longer than a release takes to be asked for.
@@ -147,8 +148,7 @@ static void process_main(struct crowd *c, int ready, int go)
         snib_close(c->client);
 }
 
-/* --- the observer
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the observer --- */
 
 static double calls_of(const char *info, const char *command)
 {

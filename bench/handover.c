@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The tables of hand-over: which crowds (crowd.c) of which objects, beside one socket alone and beside other libraries,
- * and what is printed of them. A line is one system at one size, with a value for each round.
+ * The tables of hand-over: which crowds (crowd.c) of which objects, beside one socket alone and
+ * beside other libraries, and what is printed of them. A line is one system at one size, with a
+ * value for each round.
  */
 
 #include "crowd.h"
@@ -134,8 +135,8 @@ static void run_crowd(struct scene *s, int processes, int threads, const char *w
         put(next_line(s, processes * threads, bench_noun_text(s->noun), what), s->round, values);
 }
 
-/* The server and all who want it on one processor, and what a socket alone does there: nobody waits for a processor to
- * be woken. */
+/* The server and all who want it on one processor, and what a socket alone does there: nobody waits
+ * for a processor to be woken. */
 static void run_on_one_core(struct scene *s, const int *processes)
 {
         bench_share_a_core();
@@ -165,8 +166,8 @@ static void run_peers(struct scene *s)
                 }
 }
 
-/* The plain lock shows the growth; of the others fewer sizes tell as much, and where nothing is subscribed, and fenced
- * and spin locks are locks, fewer still. */
+/* The plain lock shows the growth; of the others fewer sizes tell as much, and where nothing is
+ * subscribed, and fenced and spin locks are locks, fewer still. */
 static void run_round(struct scene *s)
 {
         static const int many[] = {1, 8, 32, 128, 300, 1000, 0}, some[] = {8, 32, 300, 0}, few[] = {8, 0};

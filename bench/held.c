@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Held locks: what it costs to keep so many. Each size lives in a process of its own, so that its memory and processor
- * time are its own: it takes so many locks of one client, and then does nothing for one round, a third of the lease,
- * in which the watchdog renews each of them once. What the server did meanwhile it counts itself.
+ * Held locks: what it costs to keep so many. Each size lives in a process of its own, so that its
+ * memory and processor time are its own: it takes so many locks of one client, and then does
+ * nothing for one round, a third of the lease, in which the watchdog renews each of them once. What
+ * the server did meanwhile it counts itself.
  *
  * Not measured: the lock objects, which are the program's; see names.c.
  */
@@ -80,7 +81,7 @@ static void take_all(snib_lock **locks, int count)
 
 static snib_lock **make_locks(snib_client *client, int count)
 {
-        struct snib_lock_options options = {.size = SNIB_LOCK_OPTIONS_INIT, .lease_ms = LEASE_MS};
+        struct snib_lock_options options = {.size = sizeof(struct snib_lock_options), .lease_ms = LEASE_MS};
         snib_lock **locks = calloc((size_t)count, sizeof(*locks));
         struct snib_error err = SNIB_ERROR_INIT;
         char name[32];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What local: is held against: a pair of bare SQLite transactions in WAL mode with the engine's pragmas (one row in,
- * one row out), and a pair of flock(2), which has no lease, no owner, no token and no waiting line. `where` is
- * local:DIRECTORY, as for snib.
+ * What local: is held against: a pair of bare SQLite transactions in WAL mode with the engine's
+ * pragmas (one row in, one row out), and a pair of flock(2), which has no lease, no owner, no token
+ * and no waiting line. `where` is local:DIRECTORY, as for snib.
  */
 
 #include "bench.h"
@@ -33,8 +33,7 @@ static void path_in(const char *where, const char *file, int thread, char *ret, 
         snprintf(ret, size, "%s/%s%d", where + strlen("local:"), file, thread);
 }
 
-/* --- SQLite
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- SQLite --- */
 
 enum { BEGIN, INSERT, DELETE, COMMIT, STATEMENTS };
 
@@ -94,8 +93,7 @@ static bool lite_pair(void *mine)
 const struct bench_contender bench_sqlite = {
     "bare SQLite transactions", open_nothing, close_nothing, lite_begin, lite_end, lite_pair};
 
-/* --- flock
- * --------------------------------------------------------------------------------------------------------------- */
+/* --- flock --- */
 
 static void *flock_begin(void *shared, const char *where, int thread)
 {

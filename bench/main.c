@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib-bench: what a lock costs, beside what the machine can do, in one run. Starts a Redis of its own on a loopback
- * port and a directory of its own; both are gone afterwards. Prints figures and judges nothing: doc/design/bench.md
- * says where they should stand.
+ * snib-bench: what a lock costs, beside what the machine can do, in one run. Starts a Redis of its
+ * own on a loopback port and a directory of its own; both are gone afterwards. Prints figures and
+ * judges nothing: doc/design/bench.md says where they should stand.
  */
 
 #include "base/alloc.h"
@@ -112,8 +112,7 @@ static void tell_method(const struct bench_plan *plan)
             "the process's, per pair\n");
 }
 
-/* --- tables
- * ------------------------------------------------------------------------------------------------------------- */
+/* --- tables --- */
 
 /* At these sizes everybody; between them, only what shows the growth. */
 static bool is_landmark(int threads)
@@ -149,6 +148,16 @@ static void compare_redis(const struct bed *bed)
                             "and hiredis: a connection a thread.");
         for (int threads = 1; threads <= 256; threads *= 2)
                 compare_redis_at(bed, threads);
+}
+
+static void compare_busy(const struct bed *bed)
+{
+        bench_busy(&bed->plan, bed->redis_url);
+}
+
+static void compare_delays(const struct bed *bed)
+{
+        bench_delays(&bed->plan);
 }
 
 static void compare_async(const struct bed *bed)
@@ -237,6 +246,8 @@ static const struct {
         void (*make)(const struct bed *bed);
         bool on_redis; /* and on nothing else */
 } tables[] = {{"redis", compare_redis, true},
+              {"busy", compare_busy, true},
+              {"delays", compare_delays, false},
               {"async", compare_async, true},
               {"local", compare_local, false},
               {"red", compare_red, true},

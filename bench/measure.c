@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs a contender on a number of threads for a while, and makes medians of many such runs. A closed loop: every thread
- * begins its next pair when the last one has ended, so at more than one thread the latencies say how the callers share
- * the machine, not how long a pair takes when it is alone. Not a load generator with a schedule.
+ * Runs a contender on a number of threads for a while, and makes medians of many such runs. A
+ * closed loop: every thread begins its next pair when the last one has ended, so at more than one
+ * thread the latencies say how the callers share the machine, not how long a pair takes when it is
+ * alone. Not a load generator with a schedule.
  */
 
 #include "bench.h"
@@ -21,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Latencies kept of one run, by all threads together. Enough for half a second of anything but flock, whose first half
- * is kept. */
+/* Latencies kept of one run, by all threads together. Enough for half a second of anything but
+ * flock, whose first half is kept. */
 #define SAMPLES_MAX (1 << 20)
 
 struct run {
@@ -225,8 +226,7 @@ static void start_workers(struct run *r, struct worker *workers, uint32_t *sampl
         }
 }
 
-/* --- one processor
- * ------------------------------------------------------------------------------------------------------- */
+/* --- one processor --- */
 
 void bench_server_is(pid_t server)
 {
@@ -264,7 +264,8 @@ void bench_share_a_core(void)
         put(server_pid, &first);
 }
 
-/* The scheduler might leave them where they are together: what comes next begins apart, as what came before. */
+/* The scheduler might leave them where they are together: what comes next begins apart, as what
+ * came before. */
 void bench_spread_again(void)
 {
         cpu_set_t second = processor(1);

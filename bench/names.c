@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Many names: what a lock object costs that nobody holds, and whether a pair costs more because there are many. Each
- * size lives in a process of its own, so that its memory is its own; it makes so many objects of one client, and then
- * takes and gives back random ones for a while. Nobody else wants them. What is held is the question of another table.
+ * Many names: what a lock object costs that nobody holds, and whether a pair costs more because
+ * there are many. Each size lives in a process of its own, so that its memory is its own; it makes
+ * so many objects of one client, and then takes and gives back random ones for a while. Nobody else
+ * wants them. What is held is the question of another table.
  */
 
 #include "base/prng.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every object of snib as something that is taken and given back, through its public interface: so that one loop can
- * drive them all. A seat is one thread's use of one object and holds at most one grant. Nothing here waits for another
- * thread but the call of the object itself.
+ * Every object of snib as something that is taken and given back, through its public interface: so
+ * that one loop can drive them all. A seat is one thread's use of one object and holds at most one
+ * grant. Nothing here waits for another thread but the call of the object itself.
  */
 
 #include "bench.h"
@@ -43,7 +43,7 @@ static void must(int result, const struct snib_error *err)
 
 void bench_seat_begin(struct bench_seat *s, snib_client *client, enum bench_noun noun, const char *where)
 {
-        struct snib_lock_options options = {.size = SNIB_LOCK_OPTIONS_INIT, .kind = nouns[noun].lock};
+        struct snib_lock_options options = {.size = sizeof(struct snib_lock_options), .kind = nouns[noun].lock};
         struct snib_error err = SNIB_ERROR_INIT;
         char name[64];
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Processes that do what they are told by lines on their stdin and answer each by a line on their stdout: other lock
- * libraries, in folders of bench/peers/, and forks of this program. They are given the URL of the server.
+ * Processes that do what they are told by lines on their stdin and answer each by a line on their
+ * stdout: other lock libraries, in folders of bench/peers/, and forks of this program. They are
+ * given the URL of the server.
  *
  *     (at its beginning)                   ready WHAT IT IS
  *     run MODE THREADS WARM_MS RUN_MS      done PAIRS P50 P99 LONGEST ALL CPU VOLUNTARY INVOLUNTARY
@@ -10,14 +11,15 @@
  *     release                              released INSTANT, when it began to give back what it waited for
  *     end                                  ends
  *
- * All times are ns, an instant is one of CLOCK_MONOTONIC. MODE: `distinct`, every thread a name of its own; `same`, all
- * threads one name, through one client; `clients`, the same, but each thread with a client of its own. P50, P99 and
- * LONGEST are those of a pair, and where there is one name of the acquire alone. Counted is what ends after the warm-up
- * and before the end of the run. ALL pairs were made from the first to the last, and CPU time and context switches are
- * those of all of them; -1 where the language cannot tell.
+ * All times are ns, an instant is one of CLOCK_MONOTONIC. MODE: `distinct`, every thread a name of
+ * its own; `same`, all threads one name, through one client; `clients`, the same, but each thread
+ * with a client of its own. P50, P99 and LONGEST are those of a pair, and where there is one name
+ * of the acquire alone. Counted is what ends after the warm-up and before the end of the run. ALL
+ * pairs were made from the first to the last, and CPU time and context switches are those of all of
+ * them; -1 where the language cannot tell.
  *
- * Not a way to trust a peer: one that ends, says something else or does not answer in a minute is left out from then
- * on, and it is printed. Main thread only.
+ * Not a way to trust a peer: one that ends, says something else or does not answer in a minute is
+ * left out from then on, and it is printed. Main thread only.
  */
 
 #include "bench.h"
@@ -48,8 +50,7 @@ struct bench_peer {
         char line[LINE_MAX_BYTES]; /* the last it said */
 };
 
-/* --- one
- * ----------------------------------------------------------------------------------------------------------------- */
+/* --- one --- */
 
 static void fail(struct bench_peer *p, const char *why)
 {
@@ -186,8 +187,7 @@ void bench_peer_run(struct bench_peer *p, const char *mode, int threads, int64_t
         ret[BENCH_INVOLUNTARY] = involuntary < 0 ? NAN : involuntary / all;
 }
 
-/* --- those of bench/peers/
- * ----------------------------------------------------------------------------------------------- */
+/* --- those of bench/peers/ --- */
 
 static const char *const folders[BENCH_PEERS] = {"redisson", "redsync", "redis-py", "python-redis-lock",
                                                  "node-redlock"};

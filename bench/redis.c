@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The two limits that snib is held against on Redis: a blocking socket and hiredis, each with a connection of its own
- * for every thread, each running the same two scripts for acquire and release with the same arguments. No lock library:
- * no lease is watched, nothing is renewed, a reply that is lost is lost. `where` is redis://127.0.0.1:PORT.
+ * The two limits that snib is held against on Redis: a blocking socket and hiredis, each with a
+ * connection of its own for every thread, each running the same two scripts for acquire and release
+ * with the same arguments. No lock library: no lease is watched, nothing is renewed, a reply that
+ * is lost is lost. `where` is redis://127.0.0.1:PORT.
  */
 
 #include "bench.h"
@@ -25,8 +26,8 @@
 
 #define ARGUMENTS_MAX 8
 
-/* What follows the script in the two requests, up to a NULL: how many keys, keys, others. The same as snib's, so that
- * the server has the same to do. */
+/* What follows the script in the two requests, up to a NULL: how many keys, keys, others. The same
+ * as snib's, so that the server has the same to do. */
 struct words {
         char key[64], id[64];
         char channel[96];
@@ -72,11 +73,11 @@ void bench_redis_disconnect(void *context)
         redisFree(context);
 }
 
-/* --- a socket
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- a socket --- */
 
 struct bare {
         int fd;
+        int64_t look_ns; /* it reads without blocking first, for so long */
         int acquire_length;
         int release_length;
         char acquire[640];
@@ -114,12 +115,11 @@ static int dial(const char *where)
         return fd;
 }
 
-static void *bare_begin(void *shared, const char *where, int thread)
+static void *bare_begin_looking(const char *where, int thread, int64_t look_ns)
 {
         struct bare *b = calloc(1, sizeof(*b));
         struct words w;
 
-        (void)shared;
         if (!b)
                 return NULL;
         b->fd = dial(where);
@@ -127,10 +127,31 @@ static void *bare_begin(void *shared, const char *where, int thread)
                 free(b);
                 return NULL;
         }
+        b->look_ns = look_ns;
         make_words(&w, thread);
         b->acquire_length = format(b->acquire, sizeof(b->acquire), SNIB__SCRIPT_ACQUIRE, w.take);
         b->release_length = format(b->release, sizeof(b->release), SNIB__SCRIPT_RELEASE, w.give);
         return b;
+}
+
+static void *bare_begin(void *shared, const char *where, int thread)
+{
+        return bare_begin_looking(where, thread, 0);
+}
+
+static void *looking_begin_50(void *shared, const char *where, int thread)
+{
+        return bare_begin_looking(where, thread, 50000);
+}
+
+static void *looking_begin_200(void *shared, const char *where, int thread)
+{
+        return bare_begin_looking(where, thread, 200000);
+}
+
+static void *looking_begin_500(void *shared, const char *where, int thread)
+{
+        return bare_begin_looking(where, thread, 500000);
 }
 
 static void bare_end(void *mine)
@@ -141,18 +162,30 @@ static void bare_end(void *mine)
         free(b);
 }
 
-typedef ssize_t reader(int fd, void *ret, size_t size);
+static ssize_t get(const struct bare *b, void *ret, size_t size)
+{
+        int64_t until = b->look_ns ? bench_now() + b->look_ns : 0;
+
+        while (until) {
+                ssize_t n = recv(b->fd, ret, size, MSG_DONTWAIT);
+                if (n >= 0 || errno != EAGAIN)
+                        return n;
+                if (bench_now() >= until)
+                        break;
+        }
+        return read(b->fd, ret, size);
+}
 
 /* Sends a request and reads a reply of so many lines; true if it begins as it should. */
-static bool ask(int fd, const char *request, int length, int lines, const char *begins, reader *get)
+static bool ask(const struct bare *b, const char *request, int length, int lines, const char *begins)
 {
         char reply[256];
         size_t have = 0;
 
-        if (write(fd, request, (size_t)length) != length)
+        if (write(b->fd, request, (size_t)length) != length)
                 return false;
         while (lines > 0) {
-                ssize_t n = get(fd, reply + have, sizeof(reply) - have);
+                ssize_t n = get(b, reply + have, sizeof(reply) - have);
                 if (n <= 0)
                         return false;
                 for (ssize_t i = 0; i < n; i++)
@@ -166,49 +199,46 @@ static bool bare_pair(void *mine)
 {
         struct bare *b = mine;
 
-        return ask(b->fd, b->acquire, b->acquire_length, 4, "*2\r\n:1\r\n", read) &&
-               ask(b->fd, b->release, b->release_length, 2, "*1\r\n:1\r\n", read);
+        return ask(b, b->acquire, b->acquire_length, 4, "*2\r\n:1\r\n") &&
+               ask(b, b->release, b->release_length, 2, "*1\r\n:1\r\n");
 }
 
 const struct bench_contender bench_redis_bare = {
     "bare blocking sockets", bench_redis_connect, bench_redis_disconnect, bare_begin, bare_end, bare_pair};
-
-/* --- a socket that is looked at before it is slept for
- * ---------------------------------------------------------------------------------------------------------------- */
-
-#define LOOK_NS 50000
-
-static ssize_t read_looking(int fd, void *ret, size_t size)
-{
-        int64_t begun = bench_now();
-
-        do {
-                ssize_t n = recv(fd, ret, size, MSG_DONTWAIT);
-                if (n >= 0 || errno != EAGAIN)
-                        return n;
-        } while (bench_now() - begun < LOOK_NS);
-        return read(fd, ret, size);
-}
-
-static bool looking_pair(void *mine)
-{
-        struct bare *b = mine;
-
-        return ask(b->fd, b->acquire, b->acquire_length, 4, "*2\r\n:1\r\n", read_looking) &&
-               ask(b->fd, b->release, b->release_length, 2, "*1\r\n:1\r\n", read_looking);
-}
-
 const struct bench_contender bench_redis_looking = {
-    "bare, looking 50 us", bench_redis_connect, bench_redis_disconnect, bare_begin, bare_end, looking_pair};
+    "bare, looking 50 us", bench_redis_connect, bench_redis_disconnect, looking_begin_50, bare_end, bare_pair};
 const struct bench_contender bench_redis_bare_same_core = {
     "bare blocking, same core", bench_redis_connect, bench_redis_disconnect, bare_begin, bare_end, bare_pair,
     .same_core = true};
+
+/* --- the same where no script has to be loaded --- */
+
+static void *nothing_open(const char *where)
+{
+        static char nothing;
+
+        return &nothing;
+}
+
+static void nothing_close(void *shared)
+{
+}
+
+const struct bench_contender bench_delayed_sleeping = {"bare, blocking", nothing_open, nothing_close,
+                                                       bare_begin,       bare_end,     bare_pair};
+const struct bench_contender bench_delayed_looking_50 = {"bare, looking 50 us", nothing_open, nothing_close,
+                                                         looking_begin_50,      bare_end,     bare_pair};
+const struct bench_contender bench_delayed_looking_200 = {"bare, looking 200 us", nothing_open, nothing_close,
+                                                          looking_begin_200,      bare_end,     bare_pair};
+const struct bench_contender bench_delayed_looking_500 = {"bare, looking 500 us", nothing_open, nothing_close,
+                                                          looking_begin_500,      bare_end,     bare_pair};
 
 /* --- a socket, and the scripts of other objects
  * ---------------------------------------------------------------------------- */
 
 #define DONE_MS "60000"
-/* Of hold and request, counted up with every pair as snib's are: the server remembers some of them. */
+/* Of hold and request, counted up with every pair as snib's are: the server remembers some of
+ * them. */
 #define COUNTED ":00000000"
 #define TAKE_ID "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c5" COUNTED
 #define GIVE_ID "6d4b7c1e-5a02-4c33-9f9a-4b1d0a8e77c6" COUNTED
@@ -284,9 +314,9 @@ double bench_redis_bare_rate(enum bench_noun noun, const char *where, int64_t ru
         for (until = bench_now() + run_ms * 1000000; bench_now() < until; done++) {
                 number(first, done);
                 number(second, done);
-                if (!ask(b.fd, b.acquire, b.acquire_length, take->lines, "*2\r\n:1\r\n", read) ||
-                    !ask(b.fd, b.release, b.release_length, give->lines,
-                         give->lines == 2 ? "*1\r\n:1\r\n" : "*2\r\n:1\r\n", read))
+                if (!ask(&b, b.acquire, b.acquire_length, take->lines, "*2\r\n:1\r\n") ||
+                    !ask(&b, b.release, b.release_length, give->lines,
+                         give->lines == 2 ? "*1\r\n:1\r\n" : "*2\r\n:1\r\n"))
                         bench_die("%s: a bare pair failed", bench_noun_text(noun));
         }
         freeReplyObject(redisCommand(c, "DEL bare"));
@@ -295,8 +325,7 @@ double bench_redis_bare_rate(enum bench_noun noun, const char *where, int64_t ru
         return (double)done * 1e3 / (double)run_ms;
 }
 
-/* --- hiredis
- * ------------------------------------------------------------------------------------------------------------- */
+/* --- hiredis --- */
 
 struct hired {
         redisContext *c;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Writes what was measured as JSON while it is measured: an object with facts about the run, and rows of figures with
- * the value of every round. It computes nothing; medians, ratios and pictures are made of it by report.py. One file at
- * a time, by the main thread.
+ * Writes what was measured as JSON while it is measured: an object with facts about the run, and
+ * rows of figures with the value of every round. It computes nothing; medians, ratios and pictures
+ * are made of it by report.py. One file at a time, by the main thread.
  */
 
 #include "bench.h"

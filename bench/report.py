@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What can be said of the results of a run of script/bench, which snib-bench writes as JSON (bench/report.c).
+"""What can be said of the results of a run of script/bench, which snib-bench writes as JSON
+(bench/report.c).
 
     bench/report.py FILE   prints the figures that are wanted, beside those that were measured
 
-The tables of the documents are made here too, for tools/gen-docs; the picture is made by chart.py. It judges nothing: whatever the
-figures are, the exit status is 0.
-Standard library only.
-"""
+The tables of the documents are made here too, for tools/gen-docs; the picture is made by chart.py.
+It judges nothing: whatever the figures are, the exit status is 0. Standard library only. """
 
 import json
 import math
@@ -43,7 +42,8 @@ class Results:
         return 50 * (max(values) - min(values)) / statistics.median(values) if values and statistics.median(values) else None
 
     def ratio(self, own, *others):
-        """The median of the rounds' ratios, to the lowest of the others; of figures of different scenarios the medians' ratio."""
+        """The median of the rounds' ratios, to the lowest of the others; of figures of different
+        scenarios the medians' ratio."""
         own, others = self.rounds(*own), [self.rounds(*o) for o in others]
         if not own or not all(others):
             return None
@@ -62,6 +62,7 @@ class Goal(NamedTuple):
     wanted: float
     own: tuple
     others: tuple = ()  # nothing: the figure itself is wanted
+    cases: tuple = ()  # of (own, others), in place of both: the worst of them counts
 
 
 def redis(size, system, figure='pairs_per_s'):
@@ -75,6 +76,24 @@ def crowd(size, system, figure='grants_per_s'):
 def wake(system):
     return ('wake', 1, system, 'p50_us')
 
+
+LOOPS, BUSY_THREADS, DELAYS = (0, 1, 2), (1, 2, 4, 8, 32, 128), (20, 60, 120, 400)
+
+
+def busy(loops, size, system, figure):
+    return (f'busy, {loops}', size, system, figure)
+
+
+def delayed(us, system, figure='p50_us'):
+    return (f'delays, {us} us', 1, system, figure)
+
+
+def busy_cases(figure, *others):
+    return tuple((busy(n, t, SNIB, figure), tuple(busy(n, t, o, figure) for o in others)) for n in LOOPS for t in BUSY_THREADS)
+
+
+DELAYED_BARE = ('bare, blocking', LOOKING, 'bare, looking 200 us')
+DELAY_CASES = tuple((delayed(us, SNIB), tuple(delayed(us, b) for b in DELAYED_BARE)) for us in DELAYS)
 
 THREADS, PROCESSES, ALONE = 'lock, threads', 'lock, processes', 'lock, bare and alone'
 TOGETHER, SAME_CORE = 'lock, processes, same core', 'lock, bare, same core'
@@ -90,6 +109,11 @@ GOALS = [
     Goal('1 caller: pairs/s, to redsync', '>=', 1.5, redis(1, SNIB), (redis(1, 'redsync'),)),
     Goal('32 threads, distinct locks: pairs/s, to as many bare connections', '>=', 1.5, redis(32, SNIB), (redis(32, BARE),)),
     Goal('128 threads, distinct locks: pairs/s, to as many bare connections', '>=', 2.2, redis(128, SNIB), (redis(128, BARE),)),
+    Goal('0 to 2 loops beside it, 1 to 128 threads, the worst: pairs/s, to without looking', '>=', 0.9, (),
+         cases=busy_cases('pairs_per_s', UNLOOKING)),
+    Goal('0 to 2 loops beside it, 1 to 128 threads, the worst: pairs/s, to bare connections', '>=', 0.8, (), cases=busy_cases('pairs_per_s', BARE)),
+    Goal('0 to 2 loops beside it, 1 to 128 threads, the worst: p99, to the better of both', '<=', 1.5, (), cases=busy_cases('p99_us', UNLOOKING, BARE)),
+    Goal('answers of 20, 60, 120, 400 us, the worst: p50, to the best bare loop', '<=', 1.1, (), cases=DELAY_CASES),
     Goal('128 asynchronous in flight: pairs/s, to redis-benchmark pipelined', '>=', 0.85, ('async', 128, 'snib, asynchronous', 'pairs_per_s'),
          (('async', 128, 'redis-benchmark', 'pairs_per_s'),)),
     Goal('32 threads, one lock: grants/s, to the bare loop alone', '>=', 5, crowd(32, THREADS), (crowd(1, ALONE),)),
@@ -122,6 +146,9 @@ def number(value):
 
 
 def measured(results, goal):
+    if goal.cases:
+        ratios = [results.ratio(own, *others) for own, others in goal.cases]
+        return None if None in ratios else max(ratios) if goal.sign == '<=' else min(ratios)
     return results.ratio(goal.own, *goal.others) if goal.others else results.median(*goal.own)
 
 
@@ -189,13 +216,48 @@ def wake_table(results):
     return markdown(('from a release to the grant in another process', 'p50 us'), rows)
 
 
+def busy_table(results):
+    rows = []
+    for threads in BUSY_THREADS:
+        row = [str(threads)]
+        for loops in LOOPS:
+            own = busy(loops, threads, SNIB, 'pairs_per_s')
+            row += [number(results.median(*own))] + [number(results.ratio(own, busy(loops, threads, other, 'pairs_per_s'))) for other in (UNLOOKING, BARE)]
+        rows.append(row)
+    return markdown(('threads; endless loops beside them', *[words for n in LOOPS for words in (f'{n}: pairs/s', 'to without looking', 'to bare')]), rows)
+
+
+def delays_table(results):
+    columns = [(us, figure) for us in DELAYS for figure in ('p50_us', 'cpu_us')]
+    rows = [(system, *[number(results.median(*delayed(us, system, figure))) for us, figure in columns]) for system in (*DELAYED_BARE, 'bare, looking 500 us', SNIB)]
+    return markdown(('1 caller, each answer leaves so long after its request', *[f'{us} us: p50 us' if f == 'p50_us' else 'CPU us' for us, f in columns]), rows)
+
+
+FIGURES = (
+    ('one caller, acquire and release: p50 us', redis(1, SNIB, 'p50_us'), 'a blocking socket that runs the same scripts', redis(1, BARE, 'p50_us')),
+    ('128 threads, each its own lock: pairs/s', redis(128, SNIB), 'as many such sockets', redis(128, BARE)),
+    ('32 threads, one lock: grants/s', crowd(32, THREADS), 'one such socket alone', crowd(1, ALONE)),
+    ('from a release to the grant in another process: p50 us', wake('snib'), 'Redisson', wake('redisson')))
+
+
+def figures_document(results):
+    """The few that matter, for the README."""
+    return markdown(('on Redis', 'snib', 'beside it'),
+                    [(what, number(results.median(*own)), f'{number(results.median(*other))}: {beside}') for what, own, beside, other in FIGURES])
+
+
 def facts(results):
     return '```\n' + ''.join(f'{name + ":":9}{text}\n' for name, text in results.about.items() if name not in PEERS) + ''.join(
         f'{"peer:":9}{results.about[name]}\n' for name in PEERS if name in results.about) + '```\n'
 
 
 def document(results):
-    return '\n'.join([facts(results), redis_table(results), other_table(results), crowd_table(results), wake_table(results)])
+    tables = [redis_table(results)]
+    if systems(results, 'busy, 0', 1):
+        tables.append(busy_table(results))
+    if systems(results, f'delays, {DELAYS[0]} us', 1):
+        tables.append(delays_table(results))
+    return '\n'.join([facts(results), *tables, other_table(results), crowd_table(results), wake_table(results)])
 
 
 def goals_document(results):

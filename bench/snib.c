@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * snib as a contender, through its public interface: one client that all threads share, one lock of its own name for
- * each. `where` is any URL.
+ * snib as a contender, through its public interface: one client that all threads share, one lock of
+ * its own name for each. `where` is any URL.
  */
 
 #include "bench.h"
@@ -11,7 +11,7 @@
 
 static void *open_with(const char *where, int threads, int64_t spin_us)
 {
-        struct snib_options options = {.size = SNIB_OPTIONS_INIT, .threads = threads, .spin_us = spin_us};
+        struct snib_options options = {.size = sizeof(struct snib_options), .threads = threads, .spin_us = spin_us};
         struct snib_error err = SNIB_ERROR_INIT;
         snib_client *client;
 

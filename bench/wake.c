@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How long after a release in one process the waiter in another has the lock. Two processes pass one lock to and fro:
- * one holds it, the other waits, sleeps for certain, and is granted it; the time between is from the beginning of the
- * release to the end of the acquire, on the clock that all processes of a machine share. Beside snib stands what any
- * client of Redisson's format must do at least: subscribe, and try again when the message comes; and a bare socket that
- * is handed the lock as snib is, by the same scripts: what is between that and snib is snib's client.
+ * How long after a release in one process the waiter in another has the lock. Two processes pass
+ * one lock to and fro: one holds it, the other waits, sleeps for certain, and is granted it; the
+ * time between is from the beginning of the release to the end of the acquire, on the clock that
+ * all processes of a machine share. Beside snib stands what any client of Redisson's format must do
+ * at least: subscribe, and try again when the message comes; and a bare socket that is handed the
+ * lock as snib is, by the same scripts: what is between that and snib is snib's client.
  *
- * Peers are started a second time each for it. Not measured: more than one waiter; crowd.c does that.
+ * Peers are started a second time each for it. Not measured: more than one waiter; crowd.c does
+ * that.
  */
 
 #include "bench.h"
@@ -32,13 +34,7 @@
 /* --- what a fork does: the protocol of peer.c, for one lock
  * -------------------------------------------------------------- */
 
-struct holder {
-        void *mine;
-        void (*wait)(void *mine);
-        void (*release)(void *mine);
-};
-
-static void serve(const struct holder *h, FILE *in, FILE *out)
+void bench_wake_serve(const struct bench_wake_holder *h, FILE *in, FILE *out)
 {
         char line[64];
 
@@ -76,7 +72,7 @@ static void snib_main(FILE *in, FILE *out, const char *url)
         if (snib_open(&client, url, NULL, &err) < 0)
                 bench_die("%s", err.text);
         bench_seat_begin(&seat, client, BENCH_LOCK, "wake");
-        serve(&(struct holder){&seat, seat_wait, seat_release}, in, out);
+        bench_wake_serve(&(struct bench_wake_holder){&seat, seat_wait, seat_release}, in, out);
         bench_seat_end(&seat);
         snib_close(client);
 }
@@ -137,7 +133,7 @@ static void bare_main(FILE *in, FILE *out, const char *url)
 
         bare_begin(&b, url);
         freeReplyObject(redisCommand(b.messages, "SUBSCRIBE " CHANNEL));
-        serve(&(struct holder){&b, bare_wait, bare_release}, in, out);
+        bench_wake_serve(&(struct bench_wake_holder){&b, bare_wait, bare_release}, in, out);
 }
 
 static void handed_main(FILE *in, FILE *out, const char *url)
@@ -146,11 +142,10 @@ static void handed_main(FILE *in, FILE *out, const char *url)
 
         bare_begin(&b, url);
         freeReplyObject(redisCommand(b.messages, "SUBSCRIBE snib_granted:%b", b.id, strcspn(b.id, ":")));
-        serve(&(struct holder){&b, handed_wait, bare_release}, in, out);
+        bench_wake_serve(&(struct bench_wake_holder){&b, handed_wait, bare_release}, in, out);
 }
 
-/* --- the observer
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the observer --- */
 
 struct system {
         const char *name;
@@ -176,18 +171,18 @@ static double wake_once(struct bench_peer *holder, struct bench_peer *waiter)
         return (instant(waiter, "granted") - released) / 1e3;
 }
 
-static double run_round(struct system *s, int64_t run_ms)
+double bench_wake_round(struct bench_peer *const *pair, int64_t run_ms)
 {
         static double wakes[BENCH_VALUES_MAX];
         int64_t until = bench_now() + run_ms * 1000000;
         int count = 0, holder = 0;
 
-        bench_peer_tell(s->pair[0], "wait " NAME);
-        instant(s->pair[0], "granted");
+        bench_peer_tell(pair[0], "wait " NAME);
+        instant(pair[0], "granted");
         for (; count < 3 || (count < BENCH_VALUES_MAX && bench_now() < until); count++, holder = !holder)
-                wakes[count] = wake_once(s->pair[holder], s->pair[!holder]);
-        bench_peer_tell(s->pair[holder], "release");
-        instant(s->pair[holder], "released");
+                wakes[count] = wake_once(pair[holder], pair[!holder]);
+        bench_peer_tell(pair[holder], "release");
+        instant(pair[holder], "released");
         return isnan(wakes[count - 1]) ? NAN : bench_median(wakes, count);
 }
 
@@ -232,10 +227,10 @@ void bench_wake(const struct bench_plan *plan, const char *url)
                "%-24s %10s %8s\n",
                "", "p50 us", "ratio");
         for (int i = 0; i < count; i++)
-                run_round(&all[i], plan->warm_ms);
+                bench_wake_round(all[i].pair, plan->warm_ms);
         for (int round = 0; round < plan->rounds; round++)
                 for (int i = 0; i < count; i++)
-                        all[i].rounds[round] = run_round(&all[i], plan->run_ms);
+                        all[i].rounds[round] = bench_wake_round(all[i].pair, plan->run_ms);
         for (int i = 0; i < count; i++) {
                 tell(&all[i], &all[0], plan->rounds);
                 bench_peer_end(all[i].pair[0]);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock of redis-py, and python-redis-lock, as peers of the bench; the lines they are told by are described in bench/peer.c.
+"""The lock of redis-py, and python-redis-lock, as peers of the bench; the lines they are told by
+are described in bench/peer.c.
 
     worker.py redis-py|python-redis-lock REDIS-URL
 """
