@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A read-write lock: many look, one changes. Whoever changed something can go on reading without a gap (a downgrade):
- * acquire the read side under the write side, then release the write side. The other way round does not exist, and is
- * refused at once instead of waiting for itself.
+ * A read-write lock: many look, one changes. A writer can go on reading without a gap (a
+ * downgrade): acquire the read side under the write side, then release the write side. The
+ * other way round does not exist, and is refused at once instead of waiting for itself.
  *
  *     catalogue [URL]
  */
@@ -18,6 +18,8 @@ struct catalogue {
 
 static int look(struct catalogue *c)
 {
+        struct snib_scope held = SNIB_SCOPE_INIT;
+
         SNIB_WITH_LOCK (held, snib_rwlock_read(c->lock), 2000) {
                 printf("the price is %d\n", c->price);
                 return 1;
@@ -25,7 +27,7 @@ static int look(struct catalogue *c)
         return 0;
 }
 
-/* Changes the price, and checks it while others may read but nobody may change it again. */
+/* Changes the price, and checks it while others may read but not change it. */
 static int change(struct catalogue *c, int price)
 {
         snib_grant *write, *read;
@@ -46,6 +48,7 @@ static int change(struct catalogue *c, int price)
 /* What a reader that asks to write is told. */
 static int upgrade(struct catalogue *c)
 {
+        struct snib_scope held = SNIB_SCOPE_INIT;
         struct snib_error err = SNIB_ERROR_INIT;
         snib_grant *grant;
         int result = 0;

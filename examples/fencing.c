@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Fencing: the store refuses a write whose token is lower than one it has seen. A writer is taken its lock away, does
- * not look, and writes late; the store, not the lock, is what stops it.
+ * Fencing: the store refuses a write whose token is lower than one it has seen. A writer is taken
+ * its lock away, does not look, and writes late; the store, not the lock, is what stops it.
  *
  *     fencing [URL]
  */
@@ -38,7 +38,8 @@ static void check(int result, const struct snib_error *err)
 
 static snib_lock *lock_of(snib_client *client, const char *owner)
 {
-        struct snib_lock_options options = {.size = SNIB_LOCK_OPTIONS_INIT, .kind = SNIB_LOCK_FENCED, .owner = owner};
+        struct snib_lock_options options = {
+            .size = sizeof(struct snib_lock_options), .kind = SNIB_LOCK_FENCED, .owner = owner};
         struct snib_error err = SNIB_ERROR_INIT;
         snib_lock *lock;
 
@@ -54,7 +55,7 @@ static snib_grant *acquire(snib_lock *lock)
 
         check(result, &err);
         if (result == 0) {
-                fprintf(stderr, "somebody else holds it\n");
+                fprintf(stderr, "another owner holds it\n");
                 exit(1);
         }
         return grant;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A count-down latch: one waits until several others have done their part, wherever they run. A part is counted once,
- * also when its answer was lost on the way and it was sent again.
+ * A count-down latch: one waits until several others have done their part, wherever they run. A
+ * part is counted once, also when its answer was lost on the way and it was sent again.
  *
  *     gather [URL]
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Slots on a device as permits that expire: at most two jobs run at once, on however many machines, and a job that
- * crashes gives its slot back when its lease ends. Four jobs here are four threads; they might as well be processes.
+ * Slots on a device as permits that expire: at most two jobs run at once, on however many machines,
+ * and a job that crashes gives its slot back when its lease ends. Four jobs here are four threads;
+ * they might as well be processes.
  *
  *     gpus [URL]
  */
@@ -63,7 +64,7 @@ static void run(struct device *d)
 
 int main(int argc, char **argv)
 {
-        struct snib_lock_options options = {.size = SNIB_LOCK_OPTIONS_INIT, .lease_ms = 10000};
+        struct snib_lock_options options = {.size = sizeof(struct snib_lock_options), .lease_ms = 10000};
         struct snib_error err = SNIB_ERROR_INIT;
         struct device d = {0};
         snib_client *client;

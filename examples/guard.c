@@ -12,6 +12,9 @@
 /* Sells one item, if there is one. Every return below releases the lock. */
 static int sell(snib_lock *lock, int *stock)
 {
+        struct snib_error err = SNIB_ERROR_INIT;
+        struct snib_scope held = {.size = sizeof(held), .err = &err};
+
         SNIB_WITH_LOCK (held, lock, 2000) {
                 if (*stock == 0)
                         return 0;
@@ -19,7 +22,7 @@ static int sell(snib_lock *lock, int *stock)
                 printf("sold under token %lld, %d left\n", (long long)snib_grant_token(held.grant), *stock);
                 return 1;
         }
-        fprintf(stderr, "not acquired within two seconds\n");
+        fprintf(stderr, "%s\n", held.result == 0 ? "the lock was not free within two seconds" : err.text);
         return -1;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One of many: every copy of a program campaigns, one works, and stops by itself when it cannot be sure any more. The
- * work waits on the descriptor of the loss, so it hears of it at once and without looking. Ends after three rounds, or
- * at a loss.
+ * One of many: every copy of a program campaigns, one works, and stops by itself when it cannot be
+ * sure any more. The work waits on the descriptor of the loss, so it hears of it at once and
+ * without looking. Ends after three rounds, or at a loss.
  *
  *     leader [URL]
  */
@@ -15,7 +15,8 @@
 #define ROUNDS 3
 #define ROUND_MS 20
 
-/* One round of work. 0: the lead is lost; whatever this round was about to write must not be written. */
+/* One round of work. 0: the lead is lost; whatever this round was about to write must not be
+ * written. */
 static int work(snib_grant *grant, int round)
 {
         struct pollfd lost = {.fd = snib_grant_loss_fd(grant), .events = POLLIN};
@@ -46,7 +47,7 @@ static int lead(snib_election *election, struct snib_error *err)
 int main(int argc, char **argv)
 {
         struct snib_error err = SNIB_ERROR_INIT;
-        struct snib_lock_options options = {.size = SNIB_LOCK_OPTIONS_INIT, .lease_ms = 5000};
+        struct snib_lock_options options = {.size = sizeof(struct snib_lock_options), .lease_ms = 5000};
         snib_client *client;
         snib_election *election;
         int result;

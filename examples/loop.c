@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An event loop without any thread of the library: poll what snib says, call snib_process(). Any loop does it with the
- * same four calls; the other descriptors of the program go into the same poll().
+ * An event loop without any thread of the library: poll what snib says, call snib_process(). Any
+ * loop does it with the same four calls; the other descriptors of the program go into the same
+ * poll().
  *
  *     loop [URL]
  */
@@ -53,7 +54,7 @@ static void turn(snib_client *client)
 
 int main(int argc, char **argv)
 {
-        struct snib_options options = {.size = SNIB_OPTIONS_INIT, .threads = SNIB_THREADS_NONE};
+        struct snib_options options = {.size = sizeof(struct snib_options), .threads = SNIB_THREADS_NONE};
         struct snib_error err = SNIB_ERROR_INIT;
         struct state state = {0, 0};
         snib_client *client;

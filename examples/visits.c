@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The optimistic lock: a counter in a register that any number of processes count up, without anybody waiting for
- * anybody. Whoever was overtaken between reading and writing is called again with the new value.
+ * The optimistic lock: a counter in a register that any number of processes count up, and none
+ * waits for another. If another process was faster between reading and writing, the callback is
+ * called again with the new value.
  *
  *     visits [URL]
  */
