@@ -3,7 +3,8 @@
 
 
 def report(cases):
-    """Prints TAP of (name, complaint) pairs, None where there is nothing to complain of. The exit status."""
+    """Prints TAP of (name, complaint) pairs, None where there is nothing to complain of. The exit
+    status."""
     for number, (name, complaint) in enumerate(cases, 1):
         print(f'{"not ok" if complaint else "ok"} {number} - {name}')
         for line in (complaint or '').splitlines():

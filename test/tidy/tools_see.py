@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do the checking tools see what they are there to see? Plants one violation at a time in a small tree of its own. Prints TAP.
+"""Do the checking tools see what they are there to see? Plants one violation at a time in a small
+tree of its own. Prints TAP.
 
     tools_see.py TOOLS_DIRECTORY COMPILER
 """
@@ -16,7 +17,8 @@ import tap
 OPENING = '''/* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A planted file with an opening paragraph of more than twelve words, so that it is only wrong where it should be.
+ * A planted file with an opening paragraph of more than twelve words, so that it is only wrong
+ * where it should be.
  */
 
 '''
@@ -39,6 +41,14 @@ PLANTS = [
     ('a header without guard', 'check-style', 'src/base/x.h', OPENING, 'needs #ifndef'),
     ('a path of one machine', 'check-style', 'doc/x.md', 'see /home/' + 'me/x\n', '/home/me'),
     ('a script that compares texts', 'check-style', 'src/engine/redis/x.lua', "return ARGV[1] > '0'\n", 'compare numbers'),
+    ('a long line of prose', 'check-style', 'doc/x.md', 'word ' * 21 + '\n', '105 columns'),
+    ('a long line of comment', 'check-style', 'src/base/x.c', GOOD + '/* ' + 'word ' * 20 + '*/\n', '105 columns'),
+    ('a function without a contract of its own', 'contracts.py', 'include/snib/x.h', '/* Makes a handle of an x. Never blocks. */\nSNIB_API int snib_x(void);\n'
+     'SNIB_API void snib_y(void);\n', 'snib_y(): needs a contract'),
+    ('a first sentence that says nothing by itself', 'contracts.py', 'include/snib/x.h', '/* As snib_x(), but without any waiting. */\nSNIB_API int snib_y(void);\n',
+     'begin with a verb'),
+    ('the same first sentence twice', 'contracts.py', 'include/snib/x.h', '/* Makes a handle of it. */\nSNIB_API int snib_x(void);\n\n'
+     '/* Makes a handle of it. */\nSNIB_API int snib_y(void);\n', 'is that of snib_x()'),
     ('something left for later', 'check-style', 'src/base/x.c', GOOD + '/* TO' + 'DO */\n', 'finish it'),
 ]
 
@@ -50,7 +60,7 @@ def run(tool, root, *arguments):
 def new_tree(tools, directory):
     root = Path(directory)
     (root / 'tools').mkdir()
-    for tool in ('check-layers', 'check-style'):
+    for tool in ('check-layers', 'check-style', 'contracts.py'):
         shutil.copy(tools / tool, root / 'tools')
     for folder in ('src/base', 'src/model', 'src/core', 'src/engine/redis', 'src/engine/local', 'src/runtime', 'src/api', 'cli', 'examples',
                    'include/snib', 'test', 'doc'):
