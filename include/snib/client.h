@@ -170,28 +170,41 @@ SNIB_API int64_t snib_timeout_ms(snib_client *client);
  * error if the client cannot go on. Never blocks. Thread-safe. */
 SNIB_API int snib_process(snib_client *client);
 
-/* What a snib_engine_info says an engine can do (bits of `caps`). */
+/*
+ * The one table of what a snib_engine_info says an engine can do: X(name, number of the bit in
+ * `caps`, its word, what it is). It makes the enum, the texts of snib_cap_name() and
+ * snib_cap_text(), and the rows of the manual. Numbers are ABI.
+ *
+ * FENCING holds as long as the store keeps its data; after a loss of data tokens rise with the
+ * server's clock. SURVIVES_RESTART reaches as far as the store keeps its data. LOCK to REGISTER are
+ * the objects.
+ */
+#define SNIB_CAPS(X)                                                                                     \
+        X(SNIB_CAP_FENCING, 0, "fencing", "fencing tokens that rise per name")                           \
+        X(SNIB_CAP_CLOCK_TOKENS, 1, "clock_tokens", "plain locks' tokens from the server's clock")       \
+        X(SNIB_CAP_QUEUE, 2, "queue", "queue of waiters for every object, hand-over to the first")       \
+        X(SNIB_CAP_DEATH_NOTICE, 3, "death_notice", "free at once when the holder dies")                 \
+        X(SNIB_CAP_CROSS_PROCESS, 4, "cross_process", "between processes")                               \
+        X(SNIB_CAP_CROSS_MACHINE, 5, "cross_machine", "between machines")                                \
+        X(SNIB_CAP_SURVIVES_RESTART, 6, "survives_restart", "holds survive a restart of the store")      \
+        X(SNIB_CAP_WRITER_IN_TURN, 7, "writer_in_turn", "a waiting writer is not overtaken by readers")  \
+        X(SNIB_CAP_LOCK, 8, "lock", "lock (re-entrant or not, spin, striped, multilock, red multilock)") \
+        X(SNIB_CAP_FENCED, 9, "fenced_lock", "fenced lock")                                              \
+        X(SNIB_CAP_FAIR, 10, "fair_lock", "fair lock")                                                   \
+        X(SNIB_CAP_RWLOCK, 11, "rwlock", "read-write lock")                                              \
+        X(SNIB_CAP_SEMAPHORE, 12, "semaphore", "semaphore")                                              \
+        X(SNIB_CAP_PERMITS, 13, "permits", "permits that expire")                                        \
+        X(SNIB_CAP_LATCH, 14, "latch", "count-down latch")                                               \
+        X(SNIB_CAP_ELECTION, 15, "election", "leader election")                                          \
+        X(SNIB_CAP_REGISTER, 16, "register", "register")                                                 \
+        X(SNIB_CAP_LOCK_QUEUE, 17, "lock_queue",                                                         \
+          "queue of waiters for plain, fenced and fair locks, hand-over to the first")
+
 enum snib_cap {
-        SNIB_CAP_FENCING = 1, /* tokens rise per name as long as the store keeps its data; after a loss of data they
-                                 rise with the server's clock */
-        SNIB_CAP_CLOCK_TOKENS = 2,      /* plain locks take their token from the server's clock alone */
-        SNIB_CAP_QUEUE = 4,             /* waiters for anything stand in a queue at the engine; a release hands over
-                                           to the first */
-        SNIB_CAP_DEATH_NOTICE = 8,      /* a holder's death frees its locks at once, not at the end of the lease */
-        SNIB_CAP_CROSS_PROCESS = 16,    /* shared by processes of one machine */
-        SNIB_CAP_CROSS_MACHINE = 32,    /* shared by machines */
-        SNIB_CAP_SURVIVES_RESTART = 64, /* holds survive a restart of the store, as far as it keeps its data */
-        SNIB_CAP_WRITER_IN_TURN = 128,  /* a waiting writer is not overtaken by later readers */
-        SNIB_CAP_LOCK = 1 << 8, /* from here on: the objects. Re-entrant, non-re-entrant, spin, striped, multi */
-        SNIB_CAP_FENCED = 1 << 9,
-        SNIB_CAP_FAIR = 1 << 10,
-        SNIB_CAP_RWLOCK = 1 << 11,
-        SNIB_CAP_SEMAPHORE = 1 << 12,
-        SNIB_CAP_PERMITS = 1 << 13,
-        SNIB_CAP_LATCH = 1 << 14,
-        SNIB_CAP_ELECTION = 1 << 15,
-        SNIB_CAP_REGISTER = 1 << 16,
-        SNIB_CAP_LOCK_QUEUE = 1 << 17 /* waiters for plain, fenced and fair locks do */
+#define SNIB_CAP_ENUM(name, bit, word, text) name = 1 << (bit),
+        SNIB_CAPS(SNIB_CAP_ENUM)
+#undef SNIB_CAP_ENUM
+            SNIB_CAP_NONE = 0
 };
 
 /* Names a capability in a word, as static text: "fencing". It is NULL for what is not one bit of
