@@ -299,7 +299,7 @@ static void F107_F147_fork_while_holding(void **state)
         pid_t pid;
 
         fault_watch(grant, &loss);
-        pid = fork();
+        pid = proc_fork();
         if (pid == 0) {
                 char owner[64];
                 snprintf(owner, sizeof(owner), "%s", snib_grant_owner(grant));

@@ -7,6 +7,7 @@
 
 #include "proc.h"
 #include "wait.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +17,39 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Whether each thread of this process but the caller sleeps: the letter behind the name. */
+static bool others_sleep(void)
+{
+        DIR *tasks = opendir("/proc/self/task");
+        struct dirent *task;
+        bool sleep = true;
+
+        while (tasks && sleep && (task = readdir(tasks))) {
+                char path[300];
+                char line[256] = "";
+                FILE *f;
+
+                if (task->d_name[0] == '.' || strtol(task->d_name, NULL, 10) == gettid())
+                        continue;
+                snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task->d_name);
+                f = fopen(path, "re");
+                if (f && fgets(line, sizeof(line), f))
+                        sleep = strstr(line, ") S ");
+                if (f)
+                        fclose(f);
+        }
+        if (tasks)
+                closedir(tasks);
+        return sleep;
+}
+
+pid_t proc_fork(void)
+{
+        if (wait_slow() > 1)
+                (void)eventually(others_sleep(), 1000);
+        return fork();
+}
 
 /* Forks with a pipe each way: 0 in the child. */
 static pid_t start(struct proc *p)
@@ -27,7 +61,7 @@ static pid_t start(struct proc *p)
         if (pipe2(down, O_CLOEXEC) < 0 || pipe2(up, O_CLOEXEC) < 0)
                 bail("pipe: %s", strerror(errno));
         fflush(NULL);
-        p->pid = fork();
+        p->pid = proc_fork();
         if (p->pid < 0)
                 bail("fork: %s", strerror(errno));
         if (p->pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))

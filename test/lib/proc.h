@@ -27,6 +27,10 @@ struct proc {
         int out;
 };
 
+/* fork(2), in a build with a sanitizer once the other threads sleep (or after a few seconds): its
+ * allocator has locks, and one that another thread holds stays locked in the child for ever. */
+pid_t proc_fork(void);
+
 /* Forks; the child runs run() and ends with 0 when that returns. */
 void proc_start(struct proc *p, void (*run)(struct proc *me, void *arg), void *arg);
 

@@ -528,7 +528,7 @@ static void forking_holder(struct proc *me, void *arg)
         pid_t child;
 
         (void)acquire_wait(p, "job", pump_id(p), LEASE);
-        child = fork();
+        child = proc_fork();
         if (child == 0) {
                 p->engine->ops->forked(p->engine);
                 struct pump *mine =

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/prng.h"
 #include "multi.h"
+#include "proc.h"
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -391,7 +392,7 @@ static void a_forked_copy_is_inert(void **state)
 
         two_open(&t, SNIB_THREADS_KEEPER);
         grant = multi_acquire(t.multilock, 0);
-        pid = fork();
+        pid = proc_fork();
         assert_true(pid >= 0);
         if (pid == 0)
                 _exit(in_child(&t, grant));

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "kit.h"
+#include "proc.h"
 
 static struct snib__reply with(struct pump *p, enum snib__verb verb, const char *name, struct snib__id id)
 {
@@ -496,7 +497,7 @@ static void F107_a_forked_child_leaves_the_connection_alone(void **state)
         (void)state;
         watch_and_see(p, "x");
         assert_int_equal(with(p, SNIB__ACQUIRE, "x", id).status, SNIB__GRANTED);
-        pid_t child = fork();
+        pid_t child = proc_fork();
         if (child == 0) {
                 p->engine->ops->forked(p->engine);
                 _exit(0);
