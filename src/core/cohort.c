@@ -190,7 +190,7 @@ bool snib__cohort_hand_over(struct snib__core *c, struct snib__hold *h, snib__ns
         exchange(c, h, next);
         snib__tree_remove(&c->by_wait, &next->by_wait);
         snib__held_take_over(c, next, h);
-        snib__held_leave(h);
+        snib__hold_unpostpone(h);
         snib__hold_set(c, h, SNIB__WAITING);
         snib__tree_add(&c->by_wait, &h->by_wait);
         snib__wait_leave(c, h, now);

@@ -128,7 +128,7 @@ static void ask_next(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         bool acquire = h->in_doubt || snib__calls_want(h, SNIB__CALL_ACQUIRE);
 
-        snib__held_leave(h);
+        snib__hold_unpostpone(h);
         if (acquire || !postpone(c, h, now))
                 snib__hold_submit(c, h, acquire ? SNIB__ACQUIRE : SNIB__RENEW, now);
 }
@@ -137,12 +137,6 @@ void snib__held_resume(struct snib__core *c, snib__ns now)
 {
         while (c->renewing < c->config.renewals && !snib__list_empty(&c->postponed))
                 ask_next(c, snib__container(c->postponed.next, struct snib__hold, postponed), now);
-}
-
-void snib__held_leave(struct snib__hold *h)
-{
-        if (!snib__tree_linked(&h->by_wait))
-                snib__list_remove(&h->postponed);
 }
 
 void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -184,7 +178,7 @@ void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, sni
         atomic_store_explicit(&h->valid_until, 0, memory_order_release);
         h->loss = reason;
         h->lost_by = trouble_of(h);
-        snib__held_leave(h);
+        snib__hold_unpostpone(h);
         if (h->depth > 0 && !SNIB__BUG(loss_not_told)) {
                 h->lost_pending = true;
                 c->losses++;

@@ -3,9 +3,11 @@
 #define SNIB_CORE_INTERNAL_H
 
 /*
- * What the files of core/ share. One file per part of a hold's life: wait.c (asking and waiting),
- * held.c (renewal and loss), cohort.c (hand-over within the client), release.c, ask.c (questions
- * without a hold); core.c dispatches events to them.
+ * What the files of core/ share. Below are the rooms, which know nothing of what is above them:
+ * index.c (where a hold is found), timer.c, request.c (the request of a hold, and its time limits),
+ * out.c (what goes out). Above them one file per part of a hold's life: wait.c (asking and
+ * waiting), held.c (renewal and loss), cohort.c (hand-over within the client), release.c; and
+ * ask.c (questions without a hold). core.c dispatches events to them.
  */
 
 #include "base/assert.h"
@@ -32,15 +34,40 @@
  * than the engine keeps it for them. */
 #define SNIB__YIELD (30 * SNIB__MS)
 
-/* core.c */
+/* index.c */
+void snib__index_init(struct snib__core *c);
+/* The waiters of a name by arrival, NULL: none. */
+struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name);
+struct snib__hold *snib__wait_next(struct snib__hold *h);
+
+/* request.c */
+/* Another state, and the end of what it lasts at most. */
 void snib__hold_set(struct snib__core *c, struct snib__hold *h, enum snib__hold_state state);
+/* What is to come next of itself; with a request outstanding: its time-out. */
 void snib__hold_wake_at(struct snib__core *c, struct snib__hold *h, snib__ns when);
 void snib__hold_submit(struct snib__core *c, struct snib__hold *h, enum snib__verb verb, snib__ns now);
-void snib__hold_dirty(struct snib__core *c, struct snib__hold *h);
+/* Its renewal does not wait for others any more: it is sent, or is not wanted. */
+void snib__hold_unpostpone(struct snib__hold *h);
+/* The request under way has its answer. */
+void snib__hold_answered(struct snib__core *c, struct snib__hold *h);
 /* The request under way, if any, will not be answered any more. */
 void snib__hold_forget(struct snib__core *c, struct snib__hold *h);
 /* The record is done with: back to IDLE, FREE follows. */
 void snib__hold_finish(struct snib__core *c, struct snib__hold *h);
+/* One more failure in a row: how long to wait before the next try. */
+snib__ns snib__hold_backoff(struct snib__core *c, struct snib__hold *h, snib__ns most);
+snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most);
+/* The request could not be executed, or its fate is unknown, for a reason that may pass. */
+bool snib__reply_passing(const struct snib__reply *r);
+/* It ends with its grant. */
+bool snib__hold_momentary(const struct snib__hold *h);
+/* What no state is, for an OBSERVE that is to be answered at once. */
+#define SNIB__ANY_STATE (-1)
+
+/* out.c */
+/* It has effects to be pulled. */
+void snib__hold_dirty(struct snib__core *c, struct snib__hold *h);
+struct snib__call *snib__call_of(struct snib__list *link);
 /* `fault` NULL: the code says it all; SNIB__HEARD: what the call has heard last. */
 void snib__call_answer(struct snib__core *c, struct snib__call *call, int result, const struct snib__fault *fault);
 extern const struct snib__fault snib__heard;
@@ -51,20 +78,6 @@ void snib__calls_answer(struct snib__core *c, struct snib__hold *h, enum snib__c
 bool snib__calls_want(const struct snib__hold *h, enum snib__call_kind kind);
 /* A request failed: who waits hears why. */
 void snib__hold_failed(struct snib__hold *h, const struct snib__reply *r);
-/* One more failure in a row: how long to wait before the next try. */
-snib__ns snib__hold_backoff(struct snib__core *c, struct snib__hold *h, snib__ns most);
-snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most);
-/* The request could not be executed, or its fate is unknown, for a reason that may pass. */
-bool snib__reply_passing(const struct snib__reply *r);
-/* It ends with its grant. */
-/* What no state is, for an OBSERVE that is to be answered at once. */
-#define SNIB__ANY_STATE (-1)
-
-bool snib__hold_momentary(const struct snib__hold *h);
-
-/* The waiters of a name by arrival, NULL: none. */
-struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name);
-struct snib__hold *snib__wait_next(struct snib__hold *h);
 
 /* timer.c */
 void snib__timers_init(struct snib__core *c);
@@ -107,8 +120,6 @@ void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now);
 void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now);
 /* Sends what was postponed, as far as there is room. */
 void snib__held_resume(struct snib__core *c, snib__ns now);
-/* It is not to be renewed any more. */
-void snib__held_leave(struct snib__hold *h);
 void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, snib__ns now);
 
 /* What another of this client held until now; `from` has given its identity to `h`. */
