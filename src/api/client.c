@@ -10,11 +10,6 @@
 #include "base/error.h"
 #include <stdlib.h>
 
-const char *snib_kind_text(int kind)
-{
-        return snib__kind_text(kind);
-}
-
 int snib_duration_parse(const char *text, int64_t *ret_ms)
 {
         return text && ret_ms ? snib__duration_parse(text, ret_ms) : SNIB_EINVAL;

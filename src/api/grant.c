@@ -13,25 +13,6 @@ static int grant_check(const snib_grant *grant, struct snib_error *err)
         return grant ? snib__alive(grant->client, err) : snib__null("grant", err);
 }
 
-const char *snib_loss_text(int reason)
-{
-        static const char *const texts[] = {
-            [SNIB_LOSS_NONE] = "not lost",
-            [SNIB_LOSS_EXPIRED] = "the lease ran out",
-            [SNIB_LOSS_UNREACHABLE] = "the lease ran out while the engine could not be reached",
-            [SNIB_LOSS_TAKEN] = "another owner holds it",
-            [SNIB_LOSS_GONE] = "it was released by force, deleted or forgotten by the engine",
-            [SNIB_LOSS_MAX_HOLD] = "the cap on the total hold was reached",
-            [SNIB_LOSS_THREAD_EXIT] = "the thread that owned it ended",
-            [SNIB_LOSS_CLOSED] = "the client was closed",
-            [SNIB_LOSS_REFUSED] = "the engine refused to renew it",
-        };
-
-        if (reason < 0 || reason >= (int)(sizeof(texts) / sizeof(texts[0])))
-                return "unknown reason";
-        return texts[reason];
-}
-
 int snib_grant_valid(const snib_grant *grant)
 {
         /* Acquire: who sees the hold valid sees what the acquire wrote. A forked child finds 0

@@ -8,6 +8,7 @@
 
 #include "api/multi.h"
 #include "base/error.h"
+#include "base/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static void blame_member(struct snib_multigrant *g, size_t i, int code, int engi
         (void)snib__error_engine(&g->err, code, engine_code, "member %zu of %zu, %s%s", i + 1, g->machine.count, name,
                                  own       ? own + strlen(name)
                                  : text[0] ? text
-                                           : snib_strerror(code));
+                                           : snib__strerror(code));
 }
 
 static void blame(struct snib_multigrant *g, const struct snib__multi_effect *e)
@@ -37,7 +38,7 @@ static void blame(struct snib_multigrant *g, const struct snib__multi_effect *e)
                 (void)snib__error(&g->err, e->code, "the multilock's cancel call ended the wait");
         else if (e->why == SNIB__MULTI_LOST)
                 (void)snib__error(&g->err, e->code, "the majority was lost before: %s",
-                                  snib_loss_text(atomic_load(&g->machine.loss)));
+                                  snib__loss_text(atomic_load(&g->machine.loss)));
         else if (e->why == SNIB__MULTI_SAID)
                 blame_member(g, e->part, e->code, g->members[e->part].base.err.engine_code,
                              g->members[e->part].base.err.text);

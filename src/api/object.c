@@ -110,7 +110,7 @@ static int engine_check(const struct snib_client *c, int kind, struct snib_error
                         n += snprintf(others + n, sizeof(others) - (size_t)n, "%s%s:", n ? ", " : "use ",
                                       ops->info.name);
         return snib__error(err, SNIB_EUNSUPPORTED, "the engine %s has nothing of the kind \"%s\"; %s",
-                           c->engine->ops->info.name, snib_kind_text(kind), others);
+                           c->engine->ops->info.name, snib__kind_text(kind), others);
 }
 
 /* With Redis Cluster, "{...}" chooses the slot. A brace that opens and does not close, or closes at

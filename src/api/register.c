@@ -30,10 +30,8 @@ static int check(snib_register *reg, struct snib_error *err)
 
 void snib_value_free(struct snib_value *value)
 {
-        if (!value)
-                return;
-        free(value->bytes);
-        *value = (struct snib_value)SNIB_VALUE_INIT;
+        if (value)
+                snib__value_free(value);
 }
 
 int snib_register_new(snib_client *client, const char *name, size_t name_len, snib_register **ret_register,
@@ -161,7 +159,7 @@ int snib_register_wait(snib_register *reg, int64_t last_version, int64_t wait_ms
                 return r;
         until = snib__after(snib__os_now(), want.patience.wait);
         do {
-                snib_value_free(&value);
+                snib__value_free(&value);
                 r = snib__acquire(&reg->object, &want, NULL, NULL, err);
                 if (r != 1)
                         return r;
@@ -209,7 +207,7 @@ static int update_once(snib_register *reg, snib_change_callback *change, void *a
                 r = snib_register_write(reg, fresh.bytes, fresh.length, old.version, ret_version, err);
         else if (r > 0)
                 r = 0;
-        snib_value_free(&old);
+        snib__value_free(&old);
         return r;
 }
 

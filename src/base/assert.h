@@ -4,7 +4,7 @@
 
 /*
  * The one assert: for our own bugs, on in every build, one condition each, no side effects. The
- * hook prints nothing and does not return; the runtime's is abort(), a test may put its own.
+ * hook prints nothing and does not return; ours is abort(), a test may put its own.
  */
 
 __attribute__((noreturn)) void snib__assert_fail(const char *condition, const char *file, int line);

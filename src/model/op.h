@@ -189,7 +189,7 @@ enum snib__family {
 };
 enum snib__family snib__family_of(int kind);
 
-/* "lock", "fair lock": what snib_kind_text() answers. */
+/* "lock", "fair lock". */
 const char *snib__kind_text(int kind);
 /* What stands before it in a sentence: "a ", "an " or "". */
 const char *snib__kind_article(int kind);

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
 #include <string.h>
@@ -290,7 +291,7 @@ static int list_error(const struct snib__inventory *l, struct snib_error *err)
         const struct snib__fault *f = &l->fault;
 
         return snib__error_engine(err, l->result, f->engine_code, "listing the locks: %s",
-                                  f->text[0] ? f->text : snib_strerror(l->result));
+                                  f->text[0] ? f->text : snib__strerror(l->result));
 }
 
 int64_t snib__list(struct snib_client *c, snib_list_callback *each, void *arg, struct snib_error *err)

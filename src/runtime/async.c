@@ -77,7 +77,7 @@ static void run(struct snib_client *c, struct snib__event *event)
         snib__async_free(c, a);
         snib__client_unlock(c);
         tell(&then, &t);
-        snib_value_free(&t.found);
+        snib__value_free(&t.found);
 }
 
 int snib__async_new_call(struct snib_client *c, const struct snib__then *then, struct snib__async **ret,

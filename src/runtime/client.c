@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "runtime/part.h"
 #include "runtime/runtime.h"
 #include <inttypes.h>
@@ -288,7 +289,7 @@ static int link_wait(struct snib_client *c, int64_t open_ms, struct snib_error *
                                    "the engine did not answer within %lld ms; check the address, or allow more time",
                                    (long long)(limit / SNIB__MS));
         return f->code ? snib__error_engine(err, f->code, f->engine_code, "%s",
-                                            f->text[0] ? f->text : snib_strerror(f->code))
+                                            f->text[0] ? f->text : snib__strerror(f->code))
                        : 0;
 }
 

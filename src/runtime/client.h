@@ -319,6 +319,8 @@ struct snib__question *snib__question_new(struct snib_client *c);
  * short. */
 void *snib__question_keep(struct snib__question *q, const void *data, size_t length);
 void snib__question_free(struct snib_client *c, struct snib__question *q);
+/* Frees what was read and leaves an empty value. */
+void snib__value_free(struct snib_value *value);
 struct snib__inventory *snib__inventory_new(struct snib_client *c);
 void snib__inventory_free(struct snib_client *c, struct snib__inventory *l);
 struct snib__async *snib__async_new(struct snib_client *c);

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "runtime/part.h"
 #include "runtime/runtime.h"
 #include <string.h>
@@ -51,7 +52,7 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
 
 static void lost(struct snib_client *c, struct snib_grant *g)
 {
-        snib__client_trace(c, "lost id=%s reason=%s", g->hold.id.text, snib_loss_text(g->hold.loss));
+        snib__client_trace(c, "lost id=%s reason=%s", g->hold.id.text, snib__loss_text(g->hold.loss));
         if (g->loss_fd >= 0)
                 snib__os_event_set(g->loss_fd);
         if (g->loss && g->loss->told) {

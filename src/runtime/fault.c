@@ -7,6 +7,7 @@
  */
 
 #include "base/error.h"
+#include "base/text.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
 #include <string.h>
@@ -64,11 +65,11 @@ int snib__fault_error(struct snib_error *err, int code, const struct snib__fault
                       const struct snib__about *about)
 {
         bool said = fault && fault->text[0];
-        const char *text = said ? fault->text : snib_strerror(code);
+        const char *text = said ? fault->text : snib__strerror(code);
         const char *hint = said && strstr(text, "; ") ? NULL : advice(code, about);
 
         return snib__error_engine(err, code, fault ? fault->engine_code : 0, "%s \"%s\": %s%s%s",
-                                  snib_kind_text(about->kind), about->name, text, hint ? "; " : "", hint ? hint : "");
+                                  snib__kind_text(about->kind), about->name, text, hint ? "; " : "", hint ? hint : "");
 }
 
 int snib__closed(struct snib_error *err)

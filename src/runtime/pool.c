@@ -193,10 +193,16 @@ void *snib__question_keep(struct snib__question *q, const void *data, size_t len
         return q->data;
 }
 
+void snib__value_free(struct snib_value *value)
+{
+        free(value->bytes);
+        *value = (struct snib_value)SNIB_VALUE_INIT;
+}
+
 void snib__question_free(struct snib_client *c, struct snib__question *q)
 {
         q->wait = NULL;
-        snib_value_free(&q->found);
+        snib__value_free(&q->found);
         give_back(&c->questions, &q->pooled);
 }
 
@@ -272,7 +278,7 @@ void snib__pool_done(struct snib_client *c)
         for (struct snib__question *q = atomic_load(&c->questions_all), *next; q; q = next) {
                 next = q->next_all;
                 free(q->data);
-                snib_value_free(&q->found);
+                snib__value_free(&q->found);
                 free(q);
         }
         for (struct snib__inventory *l = atomic_load(&c->listings_all), *next; l; l = next) {

@@ -81,21 +81,43 @@ def sees_plant(tools, tool, file, text, expected):
     return None if after.returncode and expected in after.stdout else f'not seen: {after.stdout}'
 
 
-def sees_symbol(tools, compiler):
-    """A pure object that asks for the time."""
+# (what the tool sees, {library: {source: (what it has, what it calls)}}, the line that must come)
+OBJECTS = [
+    ('a pure object that asks for the time', {'model': {'x.c': ('snib__x', 'time')}}, 'model/x.c.o calls time'),
+    ('a runtime that calls the api', {'runtime': {'x.c': ('snib__x', 'snib_y')}, 'api': {'y.c': ('snib_y', 'snib__x')}},
+     'src/runtime/x.c calls snib_y of src/api/y.c'),
+    ('a base that calls an engine', {'base': {'x.c': ('snib__x', 'snib__y')}, 'engine': {'redis_y.c': ('snib__y', 'time')}},
+     'src/base/x.c calls snib__y of src/engine/redis/y.c'),
+    ('a circle through two folders', {'engine': {'x.c': ('snib__x', 'snib__y'), 'redis_y.c': ('snib__y', 'snib__x')}},
+     'src/engine/redis/y, src/engine/x need each other'),
+    ('a circle of includes and calls', {'engine': {'x.c': ('snib__x', 'snib__y'), 'redis_y.c': ('snib__y', 'time')},
+                                        'include': {'redis/y.h': '#include "engine/x.h"\n', 'x.h': '\n'}}, 'src/engine/redis/y, src/engine/x need each other'),
+]
+
+
+def sees_objects(tools, compiler, libraries, expected):
     with tempfile.TemporaryDirectory() as directory:
-        root = new_tree(tools, directory)
-        (root / 'x.c').write_text('long time(long *);\nlong snib__x(void);\nlong snib__x(void)\n{\n        return time(0);\n}\n')
-        subprocess.run([*compiler, '-c', '-fno-builtin', '-o', str(root / 'x.o'), str(root / 'x.c')], check=True)
-        subprocess.run(['ar', 'rc', str(root / 'libmodel.a'), str(root / 'x.o')], check=True)
-        result = run('check-layers', root, str(root / 'libmodel.a'))
-    return None if result.returncode and 'calls time' in result.stdout else f'not seen: {result.stdout}'
+        root, paths = new_tree(tools, directory), []
+        for file, text in libraries.get('include', {}).items():
+            (root / 'src/engine' / file).write_text(text)
+        for library, sources in libraries.items():
+            if library == 'include':
+                continue
+            objects = []
+            for name, (has, calls) in sources.items():
+                (root / 'plant.c').write_text(f'long {calls}(void);\nlong {has}(void);\nlong {has}(void)\n{{\n        return {calls}();\n}}\n')
+                objects.append(str(root / f'{name}.o'))
+                subprocess.run([*compiler, '-c', '-fno-builtin', '-o', objects[-1], str(root / 'plant.c')], check=True)
+            paths.append(str(root / f'lib{library}.a'))
+            subprocess.run(['ar', 'rc', paths[-1], *objects], check=True)
+        result = run('check-layers', root, *paths)
+    return None if result.returncode and expected in result.stdout else f'not seen: {result.stdout}'
 
 
 def main():
     tools, compiler = Path(sys.argv[1]), sys.argv[2:]
     complaints = [(f'{tool} sees {name}', sees_plant(tools, tool, file, text, expected)) for name, tool, file, text, expected in PLANTS]
-    complaints.append(('check-layers sees a pure object that asks for the time', sees_symbol(tools, compiler)))
+    complaints += [(f'check-layers sees {name}', sees_objects(tools, compiler, libraries, expected)) for name, libraries, expected in OBJECTS]
     return tap.report(complaints)
 
 
