@@ -9,24 +9,19 @@
 #include "base/error.h"
 
 struct snib_election {
-        struct snib_lock object;
+        struct snib__object object;
 };
-
-static struct snib_lock *object_of(snib_election *election)
-{
-        return election ? &election->object : NULL;
-}
 
 static int check(snib_election *election, struct snib_error *err)
 {
-        return snib__object_check(object_of(election), "election", err);
+        return snib__object_check(SNIB__OBJECT(election), "election", err);
 }
 
 int snib_election_new(snib_client *client, const char *name, const struct snib_lock_options *options,
                       snib_election **ret_election, struct snib_error *err)
 {
         struct snib_lock_options o;
-        struct snib_lock *object;
+        struct snib__object *object;
         int r = ret_election ? snib__object_options(&o, options, false, err) : snib__null("ret_election", err);
 
         if (r == 0)
@@ -40,14 +35,14 @@ int snib_election_new(snib_client *client, const char *name, const struct snib_l
 
 void snib_election_free(snib_election *election)
 {
-        snib__object_free(object_of(election));
+        snib__object_free(SNIB__OBJECT(election));
 }
 
 int snib_election_campaign(snib_election *election, int64_t wait_ms, snib_grant **ret_grant, struct snib_error *err)
 {
         int r = check(election, err);
 
-        return r < 0 ? r : snib_lock_acquire(&election->object, wait_ms, ret_grant, err);
+        return r < 0 ? r : snib__take(&election->object, wait_ms, ret_grant, err);
 }
 
 int snib_election_campaign_async(snib_election *election, int64_t wait_ms, snib_acquired_callback *elected, void *arg,
@@ -57,7 +52,7 @@ int snib_election_campaign_async(snib_election *election, int64_t wait_ms, snib_
 
         if (r == 0 && !elected)
                 r = snib__null("elected", err);
-        return r < 0 ? r : snib_lock_acquire_async(&election->object, wait_ms, elected, arg, err);
+        return r < 0 ? r : snib__take_async(&election->object, wait_ms, elected, arg, err);
 }
 
 int snib_election_resign(snib_election *election, struct snib_error *err)
@@ -69,7 +64,7 @@ int snib_election_resign(snib_election *election, struct snib_error *err)
 
 int snib_election_cancel(snib_election *election)
 {
-        return snib__object_cancel(object_of(election));
+        return snib__object_cancel(SNIB__OBJECT(election));
 }
 
 int snib_election_leader(snib_election *election, struct snib_lock_info *ret_leader, struct snib_error *err)

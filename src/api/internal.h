@@ -59,31 +59,41 @@ int snib__null(const char *what, struct snib_error *err);
 int snib__alive(const struct snib_client *c, struct snib_error *err);
 
 /* object.c: the handle that every noun is made of. */
+struct snib_lock {
+        struct snib__object object;
+};
+/* The object of any noun's handle; of NULL it is NULL. */
+#define SNIB__OBJECT(handle) ((handle) ? &(handle)->object : NULL)
 /* The caller's options as our own copy. Of a noun that is no lock, `kind` must be 0. */
 int snib__object_options(struct snib_lock_options *ret, const struct snib_lock_options *given, bool lock,
                          struct snib_error *err);
 /* Fills a zeroed handle; `o` is what snib__object_options() gave. On an error snib__object_done()
  * is still due. */
-int snib__object_init(struct snib_lock *object, struct snib_client *client, const char *name, int kind,
+int snib__object_init(struct snib__object *object, struct snib_client *client, const char *name, int kind,
                       const struct snib_lock_options *o, struct snib_error *err);
-void snib__object_done(struct snib_lock *object);
+void snib__object_done(struct snib__object *object);
 /* The same for nouns that are nothing but a handle. */
-int snib__object_new(struct snib_lock **ret, struct snib_client *client, const char *name, int kind,
+int snib__object_new(struct snib__object **ret, struct snib_client *client, const char *name, int kind,
                      const struct snib_lock_options *o, struct snib_error *err);
-void snib__object_free(struct snib_lock *object);
+void snib__object_free(struct snib__object *object);
 /* 0, or SNIB_EINVAL for a handle that is NULL, or SNIB_EFORK. */
-int snib__object_check(const struct snib_lock *object, const char *what, struct snib_error *err);
+int snib__object_check(const struct snib__object *object, const char *what, struct snib_error *err);
 /* 0, or SNIB_ENAME; given_length 0: it ends at its NUL. */
 int snib__name_check(const char *name, size_t given_length, size_t *ret_length, struct snib_error *err);
 
 /* As snib__ask(), for the many requests that bring one number: of a result of 1, into ret_value
  * unless that is NULL. */
-int snib__count(struct snib_lock *object, const struct snib__op *op, int64_t *ret_value, struct snib_error *err);
-int snib__count_async(struct snib_lock *object, const struct snib__op *op, snib_value_callback *done, void *arg,
+int snib__count(struct snib__object *object, const struct snib__op *op, int64_t *ret_value, struct snib_error *err);
+int snib__count_async(struct snib__object *object, const struct snib__op *op, snib_value_callback *done, void *arg,
                       struct snib_error *err);
+/* The acquire of what is held by one, of a handle that was checked. */
+int snib__take(struct snib__object *object, int64_t wait_ms, struct snib_grant **ret_grant, struct snib_error *err);
+int snib__take_async(struct snib__object *object, int64_t wait_ms, snib_acquired_callback *acquired, void *arg,
+                     struct snib_error *err);
 /* Fills the caller's struct, the argument `what`, with what is there. */
-int snib__describe(struct snib_lock *object, struct snib_lock_info *ret_info, const char *what, struct snib_error *err);
+int snib__describe(struct snib__object *object, struct snib_lock_info *ret_info, const char *what,
+                   struct snib_error *err);
 /* Ends the waits through a handle that may be NULL or inert. */
-int snib__object_cancel(struct snib_lock *object);
+int snib__object_cancel(struct snib__object *object);
 
 #endif

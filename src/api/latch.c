@@ -8,24 +8,19 @@
 #include "api/internal.h"
 
 struct snib_latch {
-        struct snib_lock object;
+        struct snib__object object;
 };
-
-static struct snib_lock *object_of(snib_latch *latch)
-{
-        return latch ? &latch->object : NULL;
-}
 
 static int check(snib_latch *latch, struct snib_error *err)
 {
-        return snib__object_check(object_of(latch), "latch", err);
+        return snib__object_check(SNIB__OBJECT(latch), "latch", err);
 }
 
 int snib_latch_new(snib_client *client, const char *name, size_t name_len, snib_latch **ret_latch,
                    struct snib_error *err)
 {
         struct snib_lock_options o = {.name_len = name_len};
-        struct snib_lock *object;
+        struct snib__object *object;
         int r = ret_latch ? snib__object_new(&object, client, name, SNIB_KIND_LATCH, &o, err)
                           : snib__null("ret_latch", err);
 
@@ -36,7 +31,7 @@ int snib_latch_new(snib_client *client, const char *name, size_t name_len, snib_
 
 void snib_latch_free(snib_latch *latch)
 {
-        snib__object_free(object_of(latch));
+        snib__object_free(SNIB__OBJECT(latch));
 }
 
 /* `set`: until it has a count, else until it is open. */
@@ -92,7 +87,7 @@ int snib_latch_await_set_async(snib_latch *latch, int64_t wait_ms, snib_done_cal
 
 int snib_latch_cancel(snib_latch *latch)
 {
-        return snib__object_cancel(object_of(latch));
+        return snib__object_cancel(SNIB__OBJECT(latch));
 }
 
 static int prepare(snib_latch *latch, enum snib__verb verb, int64_t n, const char *what, struct snib__op *ret,

@@ -12,7 +12,7 @@
 
 static int lock_check(const snib_lock *lock, struct snib_error *err)
 {
-        return snib__object_check(lock, "lock", err);
+        return snib__object_check(SNIB__OBJECT(lock), "lock", err);
 }
 
 static bool is_reentrant(int kind)
@@ -29,35 +29,33 @@ int snib_lock_new(snib_client *client, const char *name, const struct snib_lock_
             [SNIB_LOCK_SPIN] = SNIB_KIND_SPIN,      [SNIB_LOCK_FAIR_NON_REENTRANT] = SNIB_KIND_FAIR,
         };
         struct snib_lock_options o;
+        struct snib__object *object;
         int r = ret_lock ? snib__object_options(&o, options, true, err) : snib__null("ret_lock", err);
 
         if (r == 0)
-                r = snib__object_new(ret_lock, client, name, kinds[o.kind], &o, err);
-        if (r == 0)
-                (*ret_lock)->reentrant = is_reentrant(o.kind);
-        return r;
+                r = snib__object_new(&object, client, name, kinds[o.kind], &o, err);
+        if (r < 0)
+                return r;
+        object->reentrant = is_reentrant(o.kind);
+        *ret_lock = snib__container(object, struct snib_lock, object);
+        return 0;
 }
 
 void snib_lock_free(snib_lock *lock)
 {
-        snib__object_free(lock);
+        snib__object_free(SNIB__OBJECT(lock));
 }
 
 const char *snib_lock_name(const snib_lock *lock)
 {
-        return lock ? lock->name : "";
+        return lock ? lock->object.name : "";
 }
 
 int snib_lock_acquire(snib_lock *lock, int64_t wait_ms, snib_grant **ret_grant, struct snib_error *err)
 {
-        struct snib__want want = {0};
         int r = lock_check(lock, err);
 
-        if (r == 0 && !ret_grant)
-                r = snib__null("ret_grant", err);
-        if (r == 0)
-                r = snib__patience_check(wait_ms, &want.patience, err);
-        return r < 0 ? r : snib__acquire(lock, &want, ret_grant, NULL, err);
+        return r < 0 ? r : snib__take(&lock->object, wait_ms, ret_grant, err);
 }
 
 int snib_lock_acquire_info(snib_lock *lock, int64_t wait_ms, snib_grant **ret_grant, struct snib_lock_info *ret_holder,
@@ -75,7 +73,7 @@ int snib_lock_acquire_info(snib_lock *lock, int64_t wait_ms, snib_grant **ret_gr
                 r = snib__patience_check(wait_ms, &want.patience, err);
         if (r < 0)
                 return r;
-        r = snib__acquire(lock, &want, ret_grant, &info, err);
+        r = snib__acquire(&lock->object, &want, ret_grant, &info, err);
         if (r == 0)
                 (void)snib__result_copy(ret_holder, &info, sizeof(info), SNIB__FIRST_LOCK_INFO, "ret_holder", err);
         return r;
@@ -89,39 +87,35 @@ int snib_lock_try(snib_lock *lock, snib_grant **ret_grant, struct snib_error *er
 int snib_lock_acquire_async(snib_lock *lock, int64_t wait_ms, snib_acquired_callback *acquired, void *arg,
                             struct snib_error *err)
 {
-        struct snib__then then = {.acquired = acquired, .arg = arg};
-        struct snib__want want = {0};
         int r = lock_check(lock, err);
 
         if (r == 0 && !acquired)
                 r = snib__null("acquired", err);
-        if (r == 0)
-                r = snib__patience_check(wait_ms, &want.patience, err);
-        return r < 0 ? r : snib__acquire_async(lock, &want, &then, err);
+        return r < 0 ? r : snib__take_async(&lock->object, wait_ms, acquired, arg, err);
 }
 
 int snib_lock_cancel(snib_lock *lock)
 {
-        return snib__object_cancel(lock);
+        return snib__object_cancel(SNIB__OBJECT(lock));
 }
 
 int snib_lock_release(snib_lock *lock, struct snib_error *err)
 {
         int r = lock_check(lock, err);
 
-        return r < 0 ? r : snib__release_mine(lock, err);
+        return r < 0 ? r : snib__release_mine(&lock->object, err);
 }
 
 snib_grant *snib_lock_grant(snib_lock *lock)
 {
-        return lock_check(lock, NULL) < 0 ? NULL : snib__grant_mine(lock);
+        return lock_check(lock, NULL) < 0 ? NULL : snib__grant_mine(&lock->object);
 }
 
 int snib_lock_force_release(snib_lock *lock, struct snib_error *err)
 {
         int r = lock_check(lock, err);
 
-        return r < 0 ? r : snib__count(lock, &(struct snib__op){.verb = SNIB__FORCE}, NULL, err);
+        return r < 0 ? r : snib__count(&lock->object, &(struct snib__op){.verb = SNIB__FORCE}, NULL, err);
 }
 
 int snib_lock_drop_waiter(snib_lock *lock, const char *waiter, struct snib_error *err)
@@ -133,20 +127,20 @@ int snib_lock_drop_waiter(snib_lock *lock, const char *waiter, struct snib_error
                 return r;
         if (!waiter)
                 return snib__null("waiter", err);
-        if (lock->kind != SNIB_KIND_FAIR)
+        if (lock->object.kind != SNIB_KIND_FAIR)
                 return snib__error(err, SNIB_EINVAL,
                                    "only a fair lock's queue has an order to leave; see SNIB_LOCK_FAIR");
         if (!*waiter || strlen(waiter) >= sizeof(op.under.text))
                 return snib__error(err, SNIB_EINVAL, "waiter is no id of a waiter; take snib_lock_info.next");
         memcpy(op.under.text, waiter, strlen(waiter) + 1);
-        return snib__count(lock, &op, NULL, err);
+        return snib__count(&lock->object, &op, NULL, err);
 }
 
 int snib_lock_query(snib_lock *lock, struct snib_lock_info *ret_info, struct snib_error *err)
 {
         int r = lock_check(lock, err);
 
-        return r < 0 ? r : snib__describe(lock, ret_info, "ret_info", err);
+        return r < 0 ? r : snib__describe(&lock->object, ret_info, "ret_info", err);
 }
 
 int snib_lock_query_async(snib_lock *lock, snib_info_callback *done, void *arg, struct snib_error *err)
@@ -156,7 +150,7 @@ int snib_lock_query_async(snib_lock *lock, snib_info_callback *done, void *arg, 
 
         if (r == 0 && !done)
                 r = snib__null("done", err);
-        return r < 0 ? r : snib__ask_async(lock, &(struct snib__op){.verb = SNIB__QUERY}, &then, err);
+        return r < 0 ? r : snib__ask_async(&lock->object, &(struct snib__op){.verb = SNIB__QUERY}, &then, err);
 }
 
 int64_t snib_list(snib_client *client, snib_list_callback *each, void *arg, struct snib_error *err)
@@ -171,7 +165,7 @@ int64_t snib_list(snib_client *client, snib_list_callback *each, void *arg, stru
 int snib_describe(snib_client *client, const char *name, size_t name_len, struct snib_lock_info *ret_info,
                   struct snib_error *err)
 {
-        struct snib_lock any = {.client = client, .name = (char *)name, .kind = SNIB_KIND_ANY};
+        struct snib__object any = {.client = client, .name = (char *)name, .kind = SNIB_KIND_ANY};
         int r = client ? snib__alive(client, err) : snib__null("client", err);
 
         if (r == 0)

@@ -19,9 +19,9 @@
 struct snib__member {
         struct snib__part base;
         struct snib_multigrant *of;
-        struct snib_lock *lock;     /* not to be used once the acquire was answered */
-        char name[SNIB__ABOUT_MAX]; /* cut, fit to be shown */
-        atomic_bool ended;          /* the call under way was; the machine has not heard of it yet */
+        struct snib__object *object; /* not to be used once the acquire was answered */
+        char name[SNIB__ABOUT_MAX];  /* cut, fit to be shown */
+        atomic_bool ended;           /* the call under way was; the machine has not heard of it yet */
 };
 
 struct snib_multigrant {

@@ -48,8 +48,8 @@ static void blame(struct snib_multigrant *g, const struct snib__multi_effect *e)
 
 static struct snib__name owner_of(const struct snib_multigrant *g, const struct snib__member *p)
 {
-        if (p->lock->owner)
-                return (struct snib__name){p->lock->owner, p->lock->owner_length};
+        if (p->object->owner)
+                return (struct snib__name){p->object->owner, p->object->owner_length};
         return (struct snib__name){g->owner, g->owner_length};
 }
 
@@ -61,7 +61,7 @@ static int ask(struct snib_multigrant *g, struct snib__member *p, const struct s
         if (g->machine.red && snib__part_is_stuck(&p->base, g->machine.node_timeout)) /* it would only gather requests
                                                                 that are executed when nobody wants them any more */
                 return snib__error(&p->base.err, SNIB_EUNKNOWN, "the server does not answer");
-        return snib__part_acquire(&p->base, p->lock, &want, &p->base.err);
+        return snib__part_acquire(&p->base, p->object, &want, &p->base.err);
 }
 
 /* A call that tell_ended() ends, or that is answered here because it cannot begin. */

@@ -326,19 +326,19 @@ void snib__multi_wait(struct snib_multigrant *g, const bool *flag)
         snib__multi_run(g); /* what came in between, and what goes on without us */
 }
 
-static void member_init(struct snib_multigrant *g, size_t i, struct snib_lock *lock)
+static void member_init(struct snib_multigrant *g, size_t i, struct snib__object *object)
 {
         struct snib__member *p = &g->members[i];
 
         p->base.told = &told;
         p->of = g;
-        p->lock = lock;
-        snib__text_clean(p->name, sizeof(p->name), lock->name, lock->name_length);
-        g->parts[i].lease = lock->lease;
+        p->object = object;
+        snib__text_clean(p->name, sizeof(p->name), object->name, object->name_length);
+        g->parts[i].lease = object->lease;
         g->parts[i].heard = &p->base.wait.call.heard;
-        g->parts[i].lasts = lock->fixed ? lock->lease : SNIB__NEVER;
-        if (lock->max_hold > 0)
-                g->parts[i].lasts = snib__min(g->parts[i].lasts, lock->max_hold);
+        g->parts[i].lasts = object->fixed ? object->lease : SNIB__NEVER;
+        if (object->max_hold > 0)
+                g->parts[i].lasts = snib__min(g->parts[i].lasts, object->max_hold);
 }
 
 static uint64_t seed(void)
@@ -370,7 +370,7 @@ static struct snib_multigrant *record_new(struct snib_multilock *m, const struct
         g->multilock = m;
         g->pause_until = SNIB__NEVER;
         for (size_t i = 0; i < m->count; i++)
-                member_init(g, i, m->members[i]);
+                member_init(g, i, &m->members[i]->object);
         return g;
 }
 
@@ -383,7 +383,7 @@ static int attach(struct snib_multigrant *g, struct snib_error *err)
                 return r;
         memcpy(g->owner, owner, g->owner_length);
         for (size_t i = 0; i < g->machine.count && r == 0; i++) {
-                r = snib__part_attach(&g->members[i].base, g->members[i].lock->client, err);
+                r = snib__part_attach(&g->members[i].base, g->members[i].object->client, err);
                 if (r == 0 && g->wake_fd < 0 && is_idle(&g->members[i])) {
                         g->wake_fd = snib__os_event_new();
                         if (g->wake_fd < 0)

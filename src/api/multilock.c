@@ -14,10 +14,10 @@
 #define NODE_TIMEOUT_DEFAULT_MS 200
 #define NODE_TIMEOUT_MAX_MS 3600000
 
-static struct snib__multi_key key_of(const struct snib_lock *lock)
+static struct snib__multi_key key_of(const struct snib__object *object)
 {
         return (struct snib__multi_key){
-            .name = {lock->name, lock->name_length}, .place = lock->client->place, .kind = lock->kind};
+            .name = {object->name, object->name_length}, .place = object->client->place, .kind = object->kind};
 }
 
 static int options_check(const struct snib_multilock_options *o, struct snib_error *err)
@@ -49,7 +49,7 @@ static int count_check(size_t count, bool red, struct snib_error *err)
 /* Two members that one acquire could not have both, or that would be one vote counted twice. */
 static int pair_check(struct snib_lock *const *members, size_t i, size_t k, bool red, struct snib_error *err)
 {
-        const struct snib_lock *a = members[i], *b = members[k];
+        const struct snib__object *a = &members[i]->object, *b = &members[k]->object;
         bool one_name = a->name_length == b->name_length && !memcmp(a->name, b->name, a->name_length);
 
         if (red && !one_name)
@@ -74,7 +74,7 @@ static int members_check(struct snib_lock *const *members, size_t count, bool re
         if (r == 0 && !members)
                 r = snib__null("members", err);
         for (size_t i = 0; i < count && r == 0; i++) {
-                r = members[i] ? snib__alive(members[i]->client, err) : snib__null("members[]", err);
+                r = members[i] ? snib__alive(members[i]->object.client, err) : snib__null("members[]", err);
                 for (size_t k = 0; k < i && r == 0; k++)
                         r = pair_check(members, k, i, red, err);
         }
@@ -86,7 +86,7 @@ static void sort(struct snib_multilock *m)
         struct snib__multi_key keys[SNIB_MULTILOCK_MAX];
 
         for (size_t i = 0; i < m->count; i++)
-                keys[i] = key_of(m->members[i]);
+                keys[i] = key_of(&m->members[i]->object);
         snib__multi_order(keys, m->count, m->order);
 }
 
@@ -127,7 +127,7 @@ static int multilock_check(const struct snib_multilock *m, struct snib_error *er
         int r = m ? 0 : snib__null("multilock", err);
 
         for (size_t i = 0; r == 0 && i < m->count; i++)
-                r = snib__alive(m->members[i]->client, err);
+                r = snib__alive(m->members[i]->object.client, err);
         return r;
 }
 

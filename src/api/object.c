@@ -125,7 +125,7 @@ static void braces_warn(struct snib_client *client, const char *name, size_t len
                                            "in one slot of a cluster");
 }
 
-static int owner_copy(struct snib_lock *object, const char *owner)
+static int owner_copy(struct snib__object *object, const char *owner)
 {
         size_t length = owner ? strlen(owner) : 0;
 
@@ -140,7 +140,7 @@ static int owner_copy(struct snib_lock *object, const char *owner)
         return 0;
 }
 
-int snib__object_init(struct snib_lock *object, struct snib_client *client, const char *name, int kind,
+int snib__object_init(struct snib__object *object, struct snib_client *client, const char *name, int kind,
                       const struct snib_lock_options *o, struct snib_error *err)
 {
         size_t length = 0;
@@ -166,19 +166,19 @@ int snib__object_init(struct snib_lock *object, struct snib_client *client, cons
         return 0;
 }
 
-void snib__object_done(struct snib_lock *object)
+void snib__object_done(struct snib__object *object)
 {
         /* Usually nothing waits, and then the client is not touched: it may be closed already. */
         if (!snib__list_empty(&object->waits) && snib__alive(object->client, NULL) == 0)
-                snib__lock_detach(object);
+                snib__object_detach(object);
         free(object->name);
         free(object->owner);
 }
 
-int snib__object_new(struct snib_lock **ret, struct snib_client *client, const char *name, int kind,
+int snib__object_new(struct snib__object **ret, struct snib_client *client, const char *name, int kind,
                      const struct snib_lock_options *o, struct snib_error *err)
 {
-        struct snib_lock *object = snib__alloc(sizeof(*object));
+        struct snib__object *object = snib__alloc(sizeof(*object));
         int r;
 
         if (!object)
@@ -191,7 +191,7 @@ int snib__object_new(struct snib_lock **ret, struct snib_client *client, const c
         return r;
 }
 
-void snib__object_free(struct snib_lock *object)
+void snib__object_free(struct snib__object *object)
 {
         if (!object)
                 return;
@@ -199,19 +199,19 @@ void snib__object_free(struct snib_lock *object)
         free(object);
 }
 
-int snib__object_check(const struct snib_lock *object, const char *what, struct snib_error *err)
+int snib__object_check(const struct snib__object *object, const char *what, struct snib_error *err)
 {
         return object ? snib__alive(object->client, err) : snib__null(what, err);
 }
 
-int snib__object_cancel(struct snib_lock *object)
+int snib__object_cancel(struct snib__object *object)
 {
         int r = snib__object_check(object, "handle", NULL);
 
         return r < 0 ? r : snib__cancel(object);
 }
 
-int snib__count(struct snib_lock *object, const struct snib__op *op, int64_t *ret_value, struct snib_error *err)
+int snib__count(struct snib__object *object, const struct snib__op *op, int64_t *ret_value, struct snib_error *err)
 {
         struct snib__asked asked = {0};
         int r = snib__ask(object, op, &asked, err);
@@ -221,7 +221,7 @@ int snib__count(struct snib_lock *object, const struct snib__op *op, int64_t *re
         return r;
 }
 
-int snib__count_async(struct snib_lock *object, const struct snib__op *op, snib_value_callback *done, void *arg,
+int snib__count_async(struct snib__object *object, const struct snib__op *op, snib_value_callback *done, void *arg,
                       struct snib_error *err)
 {
         struct snib__then then = {.value = done, .arg = arg};
@@ -229,7 +229,26 @@ int snib__count_async(struct snib_lock *object, const struct snib__op *op, snib_
         return done ? snib__ask_async(object, op, &then, err) : snib__null("done", err);
 }
 
-int snib__describe(struct snib_lock *object, struct snib_lock_info *ret_info, const char *what, struct snib_error *err)
+int snib__take(struct snib__object *object, int64_t wait_ms, struct snib_grant **ret_grant, struct snib_error *err)
+{
+        struct snib__want want = {0};
+        int r = ret_grant ? snib__patience_check(wait_ms, &want.patience, err) : snib__null("ret_grant", err);
+
+        return r < 0 ? r : snib__acquire(object, &want, ret_grant, NULL, err);
+}
+
+int snib__take_async(struct snib__object *object, int64_t wait_ms, snib_acquired_callback *acquired, void *arg,
+                     struct snib_error *err)
+{
+        struct snib__then then = {.acquired = acquired, .arg = arg};
+        struct snib__want want = {0};
+        int r = snib__patience_check(wait_ms, &want.patience, err);
+
+        return r < 0 ? r : snib__acquire_async(object, &want, &then, err);
+}
+
+int snib__describe(struct snib__object *object, struct snib_lock_info *ret_info, const char *what,
+                   struct snib_error *err)
 {
         struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
         struct snib__asked asked = {.info = &info};

@@ -11,24 +11,19 @@
 #include <string.h>
 
 struct snib_permits {
-        struct snib_lock object;
+        struct snib__object object;
 };
-
-static struct snib_lock *object_of(snib_permits *permits)
-{
-        return permits ? &permits->object : NULL;
-}
 
 static int check(snib_permits *permits, struct snib_error *err)
 {
-        return snib__object_check(object_of(permits), "permits", err);
+        return snib__object_check(SNIB__OBJECT(permits), "permits", err);
 }
 
 int snib_permits_new(snib_client *client, const char *name, const struct snib_lock_options *options,
                      snib_permits **ret_permits, struct snib_error *err)
 {
         struct snib_lock_options o;
-        struct snib_lock *object;
+        struct snib__object *object;
         int r = ret_permits ? snib__object_options(&o, options, false, err) : snib__null("ret_permits", err);
 
         if (r == 0 && o.owner)
@@ -43,7 +38,7 @@ int snib_permits_new(snib_client *client, const char *name, const struct snib_lo
 
 void snib_permits_free(snib_permits *permits)
 {
-        snib__object_free(object_of(permits));
+        snib__object_free(SNIB__OBJECT(permits));
 }
 
 static int limit(snib_permits *permits, enum snib__verb verb, int64_t n, struct snib_error *err)
@@ -116,7 +111,7 @@ int snib_permits_acquire_async(snib_permits *permits, int64_t count, int64_t wai
 
 int snib_permits_cancel(snib_permits *permits)
 {
-        return snib__object_cancel(object_of(permits));
+        return snib__object_cancel(SNIB__OBJECT(permits));
 }
 
 /* 32 hex digits, in lower case as the engine has them. */

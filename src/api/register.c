@@ -15,17 +15,12 @@
 #define PAUSE_MAX (128 * SNIB__MS)
 
 struct snib_register {
-        struct snib_lock object;
+        struct snib__object object;
 };
-
-static struct snib_lock *object_of(snib_register *reg)
-{
-        return reg ? &reg->object : NULL;
-}
 
 static int check(snib_register *reg, struct snib_error *err)
 {
-        return snib__object_check(object_of(reg), "reg", err);
+        return snib__object_check(SNIB__OBJECT(reg), "reg", err);
 }
 
 void snib_value_free(struct snib_value *value)
@@ -38,7 +33,7 @@ int snib_register_new(snib_client *client, const char *name, size_t name_len, sn
                       struct snib_error *err)
 {
         struct snib_lock_options o = {.name_len = name_len};
-        struct snib_lock *object;
+        struct snib__object *object;
         int r = ret_register ? snib__object_new(&object, client, name, SNIB_KIND_REGISTER, &o, err)
                              : snib__null("ret_register", err);
 
@@ -49,7 +44,7 @@ int snib_register_new(snib_client *client, const char *name, size_t name_len, sn
 
 void snib_register_free(snib_register *reg)
 {
-        snib__object_free(object_of(reg));
+        snib__object_free(SNIB__OBJECT(reg));
 }
 
 int snib_register_read(snib_register *reg, struct snib_value *ret_value, struct snib_error *err)
@@ -188,7 +183,7 @@ int snib_register_wait_async(snib_register *reg, int64_t last_version, int64_t w
 
 int snib_register_cancel(snib_register *reg)
 {
-        return snib__object_cancel(object_of(reg));
+        return snib__object_cancel(SNIB__OBJECT(reg));
 }
 
 /* One read, change and write: 1 written, 0 somebody was faster, and *ret_stopped when `change`

@@ -33,9 +33,9 @@ int snib_rwlock_new(snib_client *client, const char *name, const struct snib_loc
 
         if (!rwlock)
                 return snib__error(err, SNIB_ENOMEM, "no memory for a handle; free some and try again");
-        snib__list_init(&rwlock->write.waits);
-        if ((r = snib__object_init(&rwlock->read, client, name, SNIB_KIND_READ, &o, err)) < 0 ||
-            (r = snib__object_init(&rwlock->write, client, name, SNIB_KIND_WRITE, &o, err)) < 0)
+        snib__list_init(&rwlock->write.object.waits);
+        if ((r = snib__object_init(&rwlock->read.object, client, name, SNIB_KIND_READ, &o, err)) < 0 ||
+            (r = snib__object_init(&rwlock->write.object, client, name, SNIB_KIND_WRITE, &o, err)) < 0)
                 return r;
         *ret_rwlock = TAKE(rwlock);
         return 0;
@@ -45,8 +45,8 @@ void snib_rwlock_free(snib_rwlock *rwlock)
 {
         if (!rwlock)
                 return;
-        snib__object_done(&rwlock->read);
-        snib__object_done(&rwlock->write);
+        snib__object_done(&rwlock->read.object);
+        snib__object_done(&rwlock->write.object);
         free(rwlock);
 }
 

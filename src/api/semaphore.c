@@ -9,24 +9,19 @@
 #include "base/error.h"
 
 struct snib_semaphore {
-        struct snib_lock object;
+        struct snib__object object;
 };
-
-static struct snib_lock *object_of(snib_semaphore *semaphore)
-{
-        return semaphore ? &semaphore->object : NULL;
-}
 
 static int check(snib_semaphore *semaphore, struct snib_error *err)
 {
-        return snib__object_check(object_of(semaphore), "semaphore", err);
+        return snib__object_check(SNIB__OBJECT(semaphore), "semaphore", err);
 }
 
 int snib_semaphore_new(snib_client *client, const char *name, size_t name_len, snib_semaphore **ret_semaphore,
                        struct snib_error *err)
 {
         struct snib_lock_options o = {.name_len = name_len};
-        struct snib_lock *object;
+        struct snib__object *object;
         int r = ret_semaphore ? snib__object_new(&object, client, name, SNIB_KIND_SEMAPHORE, &o, err)
                               : snib__null("ret_semaphore", err);
 
@@ -37,7 +32,7 @@ int snib_semaphore_new(snib_client *client, const char *name, size_t name_len, s
 
 void snib_semaphore_free(snib_semaphore *semaphore)
 {
-        snib__object_free(object_of(semaphore));
+        snib__object_free(SNIB__OBJECT(semaphore));
 }
 
 static int prepare_acquire(snib_semaphore *semaphore, int64_t permits, int64_t wait_ms, struct snib__want *ret,
@@ -80,7 +75,7 @@ int snib_semaphore_acquire_async(snib_semaphore *semaphore, int64_t permits, int
 
 int snib_semaphore_cancel(snib_semaphore *semaphore)
 {
-        return snib__object_cancel(object_of(semaphore));
+        return snib__object_cancel(SNIB__OBJECT(semaphore));
 }
 
 static int prepare_set(snib_semaphore *semaphore, int64_t permits, int64_t ttl_ms, struct snib__op *ret,

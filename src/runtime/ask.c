@@ -81,7 +81,7 @@ static bool keep_data(struct snib__question *q, const struct snib__op *op)
 }
 
 /* Whose view an answer is, and which waiter's place in the queue the engine can say. */
-static void asker_set(struct snib__question *q, const struct snib_lock *object)
+static void asker_set(struct snib__question *q, const struct snib__object *object)
 {
         struct snib__name owner = snib__owner_of(object);
         const struct snib__hold *own;
@@ -100,7 +100,7 @@ static bool is_change(enum snib__verb verb)
 }
 
 /* Hands the request to core; NULL: no memory. It ends by itself after `length`. */
-static struct snib__question *ask_begin(struct snib_lock *object, const struct snib__op *op, snib__ns length,
+static struct snib__question *ask_begin(struct snib__object *object, const struct snib__op *op, snib__ns length,
                                         struct snib__wait *w)
 {
         struct snib_client *c = object->client;
@@ -184,7 +184,7 @@ static int ask_end(struct snib_client *c, struct snib__question *q, const struct
         return r;
 }
 
-static int ask(struct snib_lock *object, const struct snib__op *op, snib__ns length, struct snib__asked *ret,
+static int ask(struct snib__object *object, const struct snib__op *op, snib__ns length, struct snib__asked *ret,
                struct snib_error *err)
 {
         struct snib_client *c = object->client;
@@ -205,7 +205,7 @@ static int ask(struct snib_lock *object, const struct snib__op *op, snib__ns len
         return r;
 }
 
-static int ask_async(struct snib_lock *object, const struct snib__op *op, snib__ns length,
+static int ask_async(struct snib__object *object, const struct snib__op *op, snib__ns length,
                      const struct snib__then *then, struct snib_error *err)
 {
         struct snib_client *c = object->client;
@@ -223,26 +223,26 @@ static int ask_async(struct snib_lock *object, const struct snib__op *op, snib__
         return r;
 }
 
-int snib__ask(struct snib_lock *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err)
+int snib__ask(struct snib__object *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err)
 {
         return ask(object, op, object->client->timeout, ret, err);
 }
 
-int snib__ask_async(struct snib_lock *object, const struct snib__op *op, const struct snib__then *then,
+int snib__ask_async(struct snib__object *object, const struct snib__op *op, const struct snib__then *then,
                     struct snib_error *err)
 {
         return ask_async(object, op, object->client->timeout, then, err);
 }
 
 /* A request without a verb asks nothing, of nobody: core answers it at its deadline. */
-static struct snib_lock nobody(struct snib_client *c)
+static struct snib__object nobody(struct snib_client *c)
 {
-        return (struct snib_lock){.client = c, .name = (char *)"", .kind = SNIB_KIND_ANY};
+        return (struct snib__object){.client = c, .name = (char *)"", .kind = SNIB_KIND_ANY};
 }
 
 int snib__pause(struct snib_client *c, snib__ns length, struct snib_error *err)
 {
-        struct snib_lock object = nobody(c);
+        struct snib__object object = nobody(c);
         struct snib__asked ret = {0};
 
         return ask(&object, &(struct snib__op){0}, length, &ret, err);
@@ -251,7 +251,7 @@ int snib__pause(struct snib_client *c, snib__ns length, struct snib_error *err)
 int snib__pause_async(struct snib_client *c, snib__ns length, snib_done_callback *done, void *arg,
                       struct snib_error *err)
 {
-        struct snib_lock object = nobody(c);
+        struct snib__object object = nobody(c);
 
         return ask_async(&object, &(struct snib__op){0}, length, &(struct snib__then){.done = done, .arg = arg}, err);
 }

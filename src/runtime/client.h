@@ -64,7 +64,7 @@ struct snib__wait {
         struct snib__event *event; /* asynchronous: queued when done. NULL: wake the thread */
         /* Of a part, in place of both: see part.h. */
         void (*ended)(struct snib_client *c, struct snib__wait *w);
-        struct snib__list of_lock;   /* in snib_lock.waits */
+        struct snib__list of_object; /* in snib__object.waits */
         struct snib_grant *grant;    /* what the call is about: core forgets it with the answer */
         struct snib_lock_info *info; /* where to say what was found, when the answer comes; NULL: not wanted */
         struct snib__about about;
@@ -161,9 +161,9 @@ static inline struct snib_grant *snib__grant_of(struct snib__hold *h)
         return snib__container(h, struct snib_grant, hold);
 }
 
-/* The handle of every noun: a name, as what kind it is used, and how. The other public structs
- * contain it. */
-struct snib_lock {
+/* The handle of every noun: a name, as what kind it is used, and how. The public structs contain
+ * it. */
+struct snib__object {
         struct snib_client *client;
         struct snib__list waits; /* calls that go on through this handle */
         char *name;
@@ -307,7 +307,7 @@ const char *snib__registry_thread(size_t *ret_length);
 /* An id that no hold and no request of this client had or will have. */
 void snib__id_fresh(struct snib_client *c, struct snib__id *ret);
 /* `owner` is who asks; an `anonymous` hold is nobody's, and the owner only said for `mine`. */
-struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock *lock, struct snib__name owner,
+struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib__object *object, struct snib__name owner,
                                    bool anonymous);
 /* Who asked for it, also if it is anonymous. */
 struct snib__name snib__grant_asker(const struct snib_grant *g);

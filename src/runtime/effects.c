@@ -36,7 +36,7 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
                 return;
         w->done = true;
         snib__baton_done(&c->baton, &w->member);
-        snib__list_remove(&w->of_lock);
+        snib__list_remove(&w->of_object);
         if (w->ended) {
                 c->background--;
                 w->ended(c, w);

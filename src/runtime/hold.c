@@ -10,64 +10,66 @@
 #include <stdio.h>
 #include <string.h>
 
-struct snib__name snib__owner_of(const struct snib_lock *lock)
+struct snib__name snib__owner_of(const struct snib__object *object)
 {
-        struct snib__name owner = {lock->owner, lock->owner_length};
+        struct snib__name owner = {object->owner, object->owner_length};
 
-        if (!lock->owner)
+        if (!object->owner)
                 owner.bytes = snib__registry_thread(&owner.length);
         return owner;
 }
 
-static struct snib__name name_of(const struct snib_lock *lock)
+static struct snib__name name_of(const struct snib__object *object)
 {
-        return (struct snib__name){lock->name, lock->name_length};
+        return (struct snib__name){object->name, object->name_length};
 }
 
 /* Every acquire is an owner of its own, whom no other joins: permits, and what takes nothing that
  * could be had twice.
  */
-static bool anonymous(const struct snib_lock *lock, const struct snib__want *want)
+static bool anonymous(const struct snib__object *object, const struct snib__want *want)
 {
-        return want->observe || lock->kind >= SNIB_KIND_SEMAPHORE;
+        return want->observe || object->kind >= SNIB_KIND_SEMAPHORE;
 }
 
 /* Neither of the two can be changed for a hold that exists. */
-static int check_kind(const struct snib_lock *lock, const struct snib__wait *w, const struct snib__hold *h,
+static int check_kind(const struct snib__object *object, const struct snib__wait *w, const struct snib__hold *h,
                       struct snib_error *err)
 {
         static const struct snib__fault other = {
             SNIB_EKIND, 0, "this owner holds it as a lock of another kind; use one kind of lock for a name"};
 
-        if (!lock->reentrant && h->state != SNIB__LOST)
+        if (!object->reentrant && h->state != SNIB__LOST)
                 return snib__fault_error(err, SNIB_EREENTRY, NULL, &w->about);
-        if (lock->kind != h->kind)
+        if (object->kind != h->kind)
                 return snib__fault_error(err, SNIB_EKIND, &other, &w->about);
         return 0;
 }
 
-/* The hold that this owner has of one side of a read-write lock, or NULL. */
-static const struct snib__hold *side(const struct snib_lock *lock, struct snib__name owner, int kind)
+/* The hold that this owner has of one side of a read-write object, or NULL. */
+static const struct snib__hold *side(const struct snib__object *object, struct snib__name owner, int kind)
 {
-        const struct snib__hold *h = snib__core_find(&lock->client->core, name_of(lock), owner, kind);
+        const struct snib__hold *h = snib__core_find(&object->client->core, name_of(object), owner, kind);
 
         return h && h->state == SNIB__HELD && h->depth > 0 ? h : NULL;
 }
 
 /* What the owner holds of the other side decides: a reader that waited to become the writer would
  * wait for itself. */
-static int check_upgrade(const struct snib_lock *lock, struct snib__name owner, const struct snib__wait *w,
+static int check_upgrade(const struct snib__object *object, struct snib__name owner, const struct snib__wait *w,
                          struct snib_error *err)
 {
-        if (lock->kind == SNIB_KIND_WRITE && side(lock, owner, SNIB_KIND_READ) && !side(lock, owner, SNIB_KIND_WRITE))
+        if (object->kind == SNIB_KIND_WRITE && side(object, owner, SNIB_KIND_READ) &&
+            !side(object, owner, SNIB_KIND_WRITE))
                 return snib__fault_error(err, SNIB_EUPGRADE, NULL, &w->about);
         return 0;
 }
 
 /* A hold that begins. NULL: no memory. */
-static struct snib_grant *grant_make(struct snib_lock *lock, const struct snib__want *want, struct snib__name owner)
+static struct snib_grant *grant_make(struct snib__object *object, const struct snib__want *want,
+                                     struct snib__name owner)
 {
-        struct snib_grant *g = snib__grant_new(lock->client, lock, owner, anonymous(lock, want));
+        struct snib_grant *g = snib__grant_new(object->client, object, owner, anonymous(object, want));
 
         if (!g)
                 return NULL;
@@ -79,11 +81,11 @@ static struct snib_grant *grant_make(struct snib_lock *lock, const struct snib__
 }
 
 /* Hands the acquire to core: 0, or an error and nothing was done. */
-static int acquire_begin(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,
+static int acquire_begin(struct snib__object *object, const struct snib__want *want, struct snib__wait *w,
                          struct snib_error *err)
 {
-        struct snib_client *c = lock->client;
-        struct snib__name owner = want->owner.length ? want->owner : snib__owner_of(lock);
+        struct snib_client *c = object->client;
+        struct snib__name owner = want->owner.length ? want->owner : snib__owner_of(object);
         struct snib__hold *h = NULL;
         snib__ns now = c->now;
         int r;
@@ -94,17 +96,17 @@ static int acquire_begin(struct snib_lock *lock, const struct snib__want *want, 
                 return snib__no_memory(err);
         if ((r = snib__keeper_start(c, err)) < 0)
                 return r;
-        snib__about_set(&w->about, lock->kind, name_of(lock));
+        snib__about_set(&w->about, object->kind, name_of(object));
         snib__core_tick(&c->core, now); /* the hold that is found must not end on the way in */
-        if (!anonymous(lock, want))
-                h = snib__core_find(&c->core, name_of(lock), owner, lock->kind);
-        r = h ? check_kind(lock, w, h, err) : check_upgrade(lock, owner, w, err);
+        if (!anonymous(object, want))
+                h = snib__core_find(&c->core, name_of(object), owner, object->kind);
+        r = h ? check_kind(object, w, h, err) : check_upgrade(object, owner, w, err);
         if (r < 0)
                 return r;
-        w->grant = h ? snib__grant_of(h) : grant_make(lock, want, owner);
+        w->grant = h ? snib__grant_of(h) : grant_make(object, want, owner);
         if (!w->grant)
                 return snib__no_memory(err);
-        snib__list_append(&lock->waits, &w->of_lock);
+        snib__list_append(&object->waits, &w->of_object);
         if (h)
                 snib__core_join(&c->core, h, &w->call, now);
         else
@@ -138,16 +140,16 @@ static int call_error(const struct snib__wait *w, struct snib_error *err)
         return r < 0 ? snib__fault_error(err, r, &w->call.fault, &w->about) : r;
 }
 
-int snib__acquire(struct snib_lock *lock, const struct snib__want *want, struct snib_grant **ret_grant,
+int snib__acquire(struct snib__object *object, const struct snib__want *want, struct snib_grant **ret_grant,
                   struct snib_lock_info *ret_info, struct snib_error *err)
 {
-        struct snib_client *c = lock->client;
+        struct snib_client *c = object->client;
         struct snib__wait w = {.info = ret_info};
         int r;
 
         snib__client_enter(c);
         call_set_acquire(&w, c, &want->patience);
-        r = acquire_begin(lock, want, &w, err);
+        r = acquire_begin(object, want, &w, err);
         if (r < 0) {
                 snib__client_leave(c);
                 return r;
@@ -159,10 +161,10 @@ int snib__acquire(struct snib_lock *lock, const struct snib__want *want, struct 
         return r;
 }
 
-int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, const struct snib__then *then,
+int snib__acquire_async(struct snib__object *object, const struct snib__want *want, const struct snib__then *then,
                         struct snib_error *err)
 {
-        struct snib_client *c = lock->client;
+        struct snib_client *c = object->client;
         struct snib__async *a;
         int r;
 
@@ -170,7 +172,7 @@ int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, c
         r = snib__async_new_call(c, then, &a, err);
         if (r == 0) {
                 call_set_acquire(&a->wait, c, &want->patience);
-                r = snib__async_begun(c, a, acquire_begin(lock, want, &a->wait, err));
+                r = snib__async_begun(c, a, acquire_begin(object, want, &a->wait, err));
         }
         snib__drive_step(c);
         snib__client_leave(c);
@@ -229,27 +231,27 @@ int snib__leave(struct snib_grant *g, snib__ns lease, struct snib_error *err)
         return release_and_wait(c, g, lease, err);
 }
 
-static struct snib_grant *find_mine(struct snib_lock *lock)
+static struct snib_grant *find_mine(struct snib__object *object)
 {
-        struct snib_client *c = lock->client;
-        struct snib__name owner = snib__owner_of(lock);
+        struct snib_client *c = object->client;
+        struct snib__name owner = snib__owner_of(object);
         struct snib__hold *h;
 
         snib__core_tick(&c->core, c->now);
-        h = owner.bytes ? snib__core_find(&c->core, name_of(lock), owner, lock->kind) : NULL;
+        h = owner.bytes ? snib__core_find(&c->core, name_of(object), owner, object->kind) : NULL;
         return h && h->depth > 0 ? snib__grant_of(h) : NULL;
 }
 
-int snib__release_mine(struct snib_lock *lock, struct snib_error *err)
+int snib__release_mine(struct snib__object *object, struct snib_error *err)
 {
-        struct snib_client *c = lock->client;
+        struct snib_client *c = object->client;
         struct snib__about about = {0};
         struct snib_grant *g;
         int r;
 
-        snib__about_set(&about, lock->kind, name_of(lock));
+        snib__about_set(&about, object->kind, name_of(object));
         snib__client_enter(c);
-        g = find_mine(lock);
+        g = find_mine(object);
         if (g)
                 return release_and_wait(c, g, 0, err);
         r = snib__fault_error(err, SNIB_ENOTOWNER, NULL, &about);
@@ -257,13 +259,13 @@ int snib__release_mine(struct snib_lock *lock, struct snib_error *err)
         return r;
 }
 
-struct snib_grant *snib__grant_mine(struct snib_lock *lock)
+struct snib_grant *snib__grant_mine(struct snib__object *object)
 {
-        struct snib_client *c = lock->client;
+        struct snib_client *c = object->client;
         struct snib_grant *g;
 
         snib__client_enter(c);
-        g = find_mine(lock);
+        g = find_mine(object);
         snib__drive_step(c);
         snib__client_leave(c);
         return g;
@@ -310,17 +312,17 @@ int snib__renew(struct snib_grant *g, struct snib_error *err)
         return r;
 }
 
-int snib__cancel(struct snib_lock *lock)
+int snib__cancel(struct snib__object *object)
 {
-        struct snib_client *c = lock->client;
+        struct snib_client *c = object->client;
         int count = 0;
 
         snib__client_enter(c);
         /* What time has answered already is not cancelled. */
         snib__core_tick(&c->core, c->now);
         snib__effects_run(c, c->now);
-        for (struct snib__list *it = lock->waits.next, *next; it != &lock->waits; it = next) {
-                struct snib__wait *w = snib__container(it, struct snib__wait, of_lock);
+        for (struct snib__list *it = object->waits.next, *next; it != &object->waits; it = next) {
+                struct snib__wait *w = snib__container(it, struct snib__wait, of_object);
 
                 next = it->next;
                 snib__core_cancel(&c->core, &w->call, SNIB_ECANCELLED, c->now);
@@ -331,12 +333,12 @@ int snib__cancel(struct snib_lock *lock)
         return count;
 }
 
-void snib__lock_detach(struct snib_lock *lock)
+void snib__object_detach(struct snib__object *object)
 {
-        snib__client_lock(lock->client);
-        while (snib__list_take(&lock->waits))
+        snib__client_lock(object->client);
+        while (snib__list_take(&object->waits))
                 ;
-        snib__client_unlock(lock->client);
+        snib__client_unlock(object->client);
 }
 
 static void run_lost(struct snib_client *c, struct snib__event *event)
@@ -444,11 +446,11 @@ int snib__grant_trouble(struct snib_grant *g, struct snib_error *err)
         return r;
 }
 
-int snib__acquire_start(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,
+int snib__acquire_start(struct snib__object *object, const struct snib__want *want, struct snib__wait *w,
                         struct snib_error *err)
 {
-        call_set_acquire(w, lock->client, &want->patience);
-        return acquire_begin(lock, want, w, err);
+        call_set_acquire(w, object->client, &want->patience);
+        return acquire_begin(object, want, w, err);
 }
 
 int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err)

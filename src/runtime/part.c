@@ -105,7 +105,7 @@ static void begin(struct snib__part *p)
         p->client->background++;
 }
 
-int snib__part_acquire(struct snib__part *p, struct snib_lock *lock, const struct snib__want *want,
+int snib__part_acquire(struct snib__part *p, struct snib__object *object, const struct snib__want *want,
                        struct snib_error *err)
 {
         struct snib_client *c = p->client;
@@ -113,7 +113,7 @@ int snib__part_acquire(struct snib__part *p, struct snib_lock *lock, const struc
 
         snib__client_enter(c);
         begin(p);
-        r = begun(p, snib__acquire_start(lock, want, &p->wait, err));
+        r = begun(p, snib__acquire_start(object, want, &p->wait, err));
         leave(c);
         return r;
 }
@@ -163,7 +163,7 @@ void snib__part_let_go(struct snib__part *p)
         struct snib_client *c = p->client;
 
         snib__client_lock(c);
-        snib__list_remove(&p->wait.of_lock);
+        snib__list_remove(&p->wait.of_object);
         snib__client_unlock(c);
 }
 

@@ -43,7 +43,7 @@ int snib__part_attach(struct snib__part *p, struct snib_client *c, struct snib_e
 void snib__part_detach(struct snib__part *p);
 
 /* Both begin a call, which ended() ends: 0, or an error, and ended() is not called. */
-int snib__part_acquire(struct snib__part *p, struct snib_lock *lock, const struct snib__want *want,
+int snib__part_acquire(struct snib__part *p, struct snib__object *object, const struct snib__want *want,
                        struct snib_error *err);
 /* Waits at most `patience` for the engine to confirm it; goes on in the background. */
 int snib__part_release(struct snib__part *p, snib__ns patience, struct snib_error *err);

@@ -71,9 +71,9 @@ static bool room_make(void *_Atomic *at, size_t *room, size_t need)
         return true;
 }
 
-static bool text_set(struct snib_grant *g, const struct snib_lock *lock, struct snib__name owner)
+static bool text_set(struct snib_grant *g, const struct snib__object *object, struct snib__name owner)
 {
-        size_t need = lock->name_length + owner.length + 2, room = g->room;
+        size_t need = object->name_length + owner.length + 2, room = g->room;
         char *text;
 
         _Static_assert(SNIB__GRANT_TEXT_MAX <= UINT16_MAX && SNIB__OWNER_KEY_MAX <= UINT8_MAX, "they fit the record");
@@ -82,8 +82,8 @@ static bool text_set(struct snib_grant *g, const struct snib_lock *lock, struct 
                 return false;
         g->room = (uint16_t)room;
         text = g->text;
-        memcpy(text, lock->name, lock->name_length + 1);
-        memcpy(text + lock->name_length + 1, owner.bytes, owner.length);
+        memcpy(text, object->name, object->name_length + 1);
+        memcpy(text + object->name_length + 1, owner.bytes, owner.length);
         text[need - 1] = 0;
         g->asker_length = (uint8_t)owner.length;
         return true;
@@ -102,35 +102,35 @@ void snib__id_fresh(struct snib_client *c, struct snib__id *ret)
         (void)snib__decimal(ret->text + sizeof(c->uuid), ++c->hold_number); /* zeros follow */
 }
 
-static void hold_fill(struct snib_grant *g, const struct snib_lock *lock, bool anonymous)
+static void hold_fill(struct snib_grant *g, const struct snib__object *object, bool anonymous)
 {
         struct snib_client *c = g->client;
         struct snib__hold *h = &g->hold;
 
         memset(h, 0, sizeof(*h));
-        h->name = (struct snib__name){g->text, lock->name_length};
+        h->name = (struct snib__name){g->text, object->name_length};
         if (!anonymous)
                 h->owner = snib__grant_asker(g);
         snib__id_fresh(c, &h->id);
-        h->kind = lock->kind;
-        h->reentrant = lock->reentrant;
-        h->keep = !lock->fixed;
-        h->lease = lock->lease;
-        h->max_hold = lock->max_hold;
+        h->kind = object->kind;
+        h->reentrant = object->reentrant;
+        h->keep = !object->fixed;
+        h->lease = object->lease;
+        h->max_hold = object->max_hold;
 }
 
-struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib_lock *lock, struct snib__name owner,
+struct snib_grant *snib__grant_new(struct snib_client *c, const struct snib__object *object, struct snib__name owner,
                                    bool anonymous)
 {
         struct snib_grant *g = grant_take(c);
 
         if (!g)
                 return NULL;
-        if (!text_set(g, lock, owner)) {
+        if (!text_set(g, object, owner)) {
                 give_back(&c->grants, &g->pooled);
                 return NULL;
         }
-        hold_fill(g, lock, anonymous);
+        hold_fill(g, object, anonymous);
         snib__list_init(&g->followers);
         if (g->loss)
                 g->loss->told = NULL;

@@ -61,27 +61,27 @@ int snib__async_begun(struct snib_client *c, struct snib__async *a, int result);
 /* hold.c */
 /* ret_grant: NULL for what is momentary. ret_info: of a result of 0, and of what is momentary; may
  * be NULL. */
-int snib__acquire(struct snib_lock *lock, const struct snib__want *want, struct snib_grant **ret_grant,
+int snib__acquire(struct snib__object *object, const struct snib__want *want, struct snib_grant **ret_grant,
                   struct snib_lock_info *ret_info, struct snib_error *err);
-int snib__acquire_async(struct snib_lock *lock, const struct snib__want *want, const struct snib__then *then,
+int snib__acquire_async(struct snib__object *object, const struct snib__want *want, const struct snib__then *then,
                         struct snib_error *err);
 /* The owner in whose name the calling thread would acquire: its memory lives as long as the handle,
  * or the thread. */
-struct snib__name snib__owner_of(const struct snib_lock *lock);
+struct snib__name snib__owner_of(const struct snib__object *object);
 int snib__release(struct snib_grant *g, struct snib_error *err);
 /* A release that leaves the hold at the engine for `lease`, nobody's. */
 int snib__leave(struct snib_grant *g, snib__ns lease, struct snib_error *err);
 int snib__release_async(struct snib_grant *g, const struct snib__then *then, struct snib_error *err);
 /* Both only begin the call of `w`, under the client's lock: 0, or an error and nothing was done. */
-int snib__acquire_start(struct snib_lock *lock, const struct snib__want *want, struct snib__wait *w,
+int snib__acquire_start(struct snib__object *object, const struct snib__want *want, struct snib__wait *w,
                         struct snib_error *err);
 int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err);
-int snib__release_mine(struct snib_lock *lock, struct snib_error *err);
+int snib__release_mine(struct snib__object *object, struct snib_error *err);
 int snib__renew(struct snib_grant *g, struct snib_error *err);
-int snib__cancel(struct snib_lock *lock);
+int snib__cancel(struct snib__object *object);
 /* The handle is about to be freed: what still waits through it does so without it. */
-void snib__lock_detach(struct snib_lock *lock);
-struct snib_grant *snib__grant_mine(struct snib_lock *lock);
+void snib__object_detach(struct snib__object *object);
+struct snib_grant *snib__grant_mine(struct snib__object *object);
 int snib__grant_loss_fd(struct snib_grant *g);
 int snib__grant_on_loss(struct snib_grant *g, snib_loss_callback *lost, void *arg, struct snib_error *err);
 int snib__grant_depth(struct snib_grant *g);
@@ -98,8 +98,8 @@ struct snib__asked {
         struct snib_lock_info *info; /* may be NULL */
         struct snib_value *value;    /* of a register's QUERY, the caller's from then on; may be NULL */
 };
-int snib__ask(struct snib_lock *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err);
-int snib__ask_async(struct snib_lock *object, const struct snib__op *op, const struct snib__then *then,
+int snib__ask(struct snib__object *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err);
+int snib__ask_async(struct snib__object *object, const struct snib__op *op, const struct snib__then *then,
                     struct snib_error *err);
 /* Nothing happens for `length`: 0, or an error (the client was closed). */
 int snib__pause(struct snib_client *c, snib__ns length, struct snib_error *err);
