@@ -43,13 +43,12 @@ void memory_done(struct memory_transport *t)
         }
 }
 
-static struct memory_conn *conn_of(struct snib__redis_conn *c)
+static struct memory_conn *conn_of(struct snib__conn *c)
 {
         return (struct memory_conn *)(void *)c;
 }
 
-static struct snib__redis_conn *dial(void *arg, const struct snib__redis_address *to, enum snib__redis_role role,
-                                     struct snib_error *err)
+static struct snib__conn *dial(void *arg, const struct snib__address *to, int role, struct snib_error *err)
 {
         struct memory_transport *t = arg;
         struct memory_conn *c = &t->conn[role];
@@ -64,15 +63,15 @@ static struct snib__redis_conn *dial(void *arg, const struct snib__redis_address
         c->end = false;
         c->error = 0;
         c->in_at = c->in_length = c->out_length = 0;
-        return (struct snib__redis_conn *)(void *)c;
+        return (struct snib__conn *)(void *)c;
 }
 
-static int dialed(struct snib__redis_conn *conn, struct snib_error *err)
+static int dialed(struct snib__conn *conn, struct snib_error *err)
 {
         return conn_of(conn)->pending ? 0 : 1;
 }
 
-static ssize_t send_bytes(struct snib__redis_conn *conn, const void *bytes, size_t length)
+static ssize_t send_bytes(struct snib__conn *conn, const void *bytes, size_t length)
 {
         struct memory_conn *c = conn_of(conn);
         size_t n = c->send_max && length > c->send_max ? c->send_max : length;
@@ -81,7 +80,7 @@ static ssize_t send_bytes(struct snib__redis_conn *conn, const void *bytes, size
         return (ssize_t)n;
 }
 
-static ssize_t recv_bytes(struct snib__redis_conn *conn, void *bytes, size_t room)
+static ssize_t recv_bytes(struct snib__conn *conn, void *bytes, size_t room)
 {
         struct memory_conn *c = conn_of(conn);
         size_t n = c->in_length - c->in_at;
@@ -95,21 +94,21 @@ static ssize_t recv_bytes(struct snib__redis_conn *conn, void *bytes, size_t roo
         return (ssize_t)n;
 }
 
-static int interest(struct snib__redis_conn *conn, bool want_send, short *ret_events)
+static int interest(struct snib__conn *conn, bool want_send, short *ret_events)
 {
         *ret_events = 0;
         return -1;
 }
 
-static void close_conn(struct snib__redis_conn *conn)
+static void close_conn(struct snib__conn *conn)
 {
         conn_of(conn)->open = false;
 }
 
-const struct snib__redis_transport memory_transport = {.dial = dial,
-                                                       .dialed = dialed,
-                                                       .send = send_bytes,
-                                                       .recv = recv_bytes,
-                                                       .interest = interest,
-                                                       .close = close_conn,
-                                                       .forked = close_conn};
+const struct snib__transport memory_transport = {.dial = dial,
+                                                 .dialed = dialed,
+                                                 .send = send_bytes,
+                                                 .recv = recv_bytes,
+                                                 .interest = interest,
+                                                 .close = close_conn,
+                                                 .forked = close_conn};

@@ -7,7 +7,7 @@
  * test's; no descriptor, no thread.
  */
 
-#include "engine/redis/transport.h"
+#include "engine/net/transport.h"
 #include <stdint.h>
 
 struct memory_conn {
@@ -28,7 +28,7 @@ struct memory_transport {
         bool refuse;                /* dials fail at once */
 };
 
-extern const struct snib__redis_transport memory_transport;
+extern const struct snib__transport memory_transport;
 
 /* Bytes from the server. */
 void memory_push(struct memory_conn *c, const void *bytes, size_t length);

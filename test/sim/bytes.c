@@ -14,8 +14,8 @@
  */
 
 #include "base/error.h"
+#include "engine/net/transport.h"
 #include "engine/redis/redis.h"
-#include "engine/redis/transport.h"
 #include "keys.h"
 #include "scripts.h"
 #include <errno.h>
@@ -29,18 +29,18 @@
 struct segment {
         struct sim_event event;
         struct snib__list link; /* in a flight, an inbox, or the spare ones */
-        struct snib__redis_conn *conn;
+        struct snib__conn *conn;
         size_t length, taken;
         char bytes[SEGMENT];
 };
 
 /* One connection, both its ends and the way between. Lives until the end of the seed. */
-struct snib__redis_conn {
+struct snib__conn {
         struct snib__list link;
         struct sim *world;
         int client;
         uint32_t incarnation;
-        enum snib__redis_role role;
+        int role;
         int dialed;              /* 1 connected, 0 not yet, negative: refused */
         bool closed;             /* the client's end */
         bool ended;              /* the client sees the end after what is in the inbox */
@@ -97,7 +97,7 @@ static void look(struct sim *w, int actor)
         sim_check_server(w, actor);
 }
 
-static struct segment *segment_new(struct sim *w, struct snib__redis_conn *c, const char *bytes, size_t length)
+static struct segment *segment_new(struct sim *w, struct snib__conn *c, const char *bytes, size_t length)
 {
         struct snib__list *l = snib__list_take(&w->spare[0]);
         struct segment *g = l ? snib__container(l, struct segment, link) : sim_alloc(w, sizeof(*g));
@@ -129,7 +129,7 @@ static size_t piece(struct sim *w, size_t length)
 static void arrive_down(struct sim *w, struct sim_event *e)
 {
         struct segment *g = snib__container(e, struct segment, event);
-        struct snib__redis_conn *c = g->conn;
+        struct snib__conn *c = g->conn;
 
         snib__list_remove(&g->link);
         snib__list_append(&c->inbox, &g->link);
@@ -137,7 +137,7 @@ static void arrive_down(struct sim *w, struct sim_event *e)
                 sim_client_poke(w, &w->clients[c->client]);
 }
 
-static void send_down(struct sim *w, struct snib__redis_conn *c)
+static void send_down(struct sim *w, struct snib__conn *c)
 {
         const char *bytes;
         size_t length;
@@ -162,7 +162,7 @@ static void send_down(struct sim *w, struct snib__redis_conn *c)
 static void send_all_down(struct sim *w)
 {
         snib__list_each (it, &wires_of(w)->conns) {
-                struct snib__redis_conn *c = snib__container(it, struct snib__redis_conn, link);
+                struct snib__conn *c = snib__container(it, struct snib__conn, link);
 
                 if (c->server)
                         send_down(w, c);
@@ -170,7 +170,7 @@ static void send_all_down(struct sim *w)
 }
 
 /* Commands that arrive together are executed one after another, a microsecond apart. */
-static void feed(struct sim *w, struct snib__redis_conn *c, const char *bytes, size_t length)
+static void feed(struct sim *w, struct snib__conn *c, const char *bytes, size_t length)
 {
         struct wires *s = wires_of(w);
 
@@ -195,7 +195,7 @@ static void feed(struct sim *w, struct snib__redis_conn *c, const char *bytes, s
 static void arrive_up(struct sim *w, struct sim_event *e)
 {
         struct segment *g = snib__container(e, struct segment, event);
-        struct snib__redis_conn *c = g->conn;
+        struct snib__conn *c = g->conn;
 
         if (c->server)
                 feed(w, c, g->bytes, g->length);
@@ -204,7 +204,7 @@ static void arrive_up(struct sim *w, struct sim_event *e)
 
 /* ---- connections ---- */
 
-static void over(struct sim *w, struct snib__redis_conn *c)
+static void over(struct sim *w, struct snib__conn *c)
 {
         while (!snib__list_empty(&c->inbox))
                 segment_free(w, snib__container(c->inbox.next, struct segment, link));
@@ -215,7 +215,7 @@ static void over(struct sim *w, struct snib__redis_conn *c)
 /* The server sees the end of the connection. */
 static void run_hang_up(struct sim *w, struct sim_event *e)
 {
-        struct snib__redis_conn *c = snib__container(e, struct snib__redis_conn, hang_up);
+        struct snib__conn *c = snib__container(e, struct snib__conn, hang_up);
 
         fakeredis_disconnect(c->server);
         c->server = NULL;
@@ -227,7 +227,7 @@ static void run_hang_up(struct sim *w, struct sim_event *e)
 /* The client may see the end of the connection. */
 static void run_end(struct sim *w, struct sim_event *e)
 {
-        struct snib__redis_conn *c = snib__container(e, struct snib__redis_conn, end);
+        struct snib__conn *c = snib__container(e, struct snib__conn, end);
 
         if (c->closed)
                 return;
@@ -239,7 +239,7 @@ static void run_end(struct sim *w, struct sim_event *e)
 
 static void run_welcome(struct sim *w, struct sim_event *e)
 {
-        struct snib__redis_conn *c = snib__container(e, struct snib__redis_conn, welcome);
+        struct snib__conn *c = snib__container(e, struct snib__conn, welcome);
 
         if (c->closed || c->ended || c->dialed)
                 return;
@@ -249,7 +249,7 @@ static void run_welcome(struct sim *w, struct sim_event *e)
 
 static void run_accept(struct sim *w, struct sim_event *e)
 {
-        struct snib__redis_conn *c = snib__container(e, struct snib__redis_conn, accept);
+        struct snib__conn *c = snib__container(e, struct snib__conn, accept);
         struct wires *s = wires_of(w);
 
         if (c->closed || c->mute_up)
@@ -265,15 +265,14 @@ static void run_accept(struct sim *w, struct sim_event *e)
 
 static void run_drained(struct sim *w, struct sim_event *e)
 {
-        sim_client_poke(w, &w->clients[snib__container(e, struct snib__redis_conn, drained)->client]);
+        sim_client_poke(w, &w->clients[snib__container(e, struct snib__conn, drained)->client]);
 }
 
-static struct snib__redis_conn *wire_dial(void *arg, const struct snib__redis_address *to, enum snib__redis_role role,
-                                          struct snib_error *err)
+static struct snib__conn *wire_dial(void *arg, const struct snib__address *to, int role, struct snib_error *err)
 {
         struct dialer *d = arg;
         struct sim *w = d->world;
-        struct snib__redis_conn *c = sim_alloc(w, sizeof(*c));
+        struct snib__conn *c = sim_alloc(w, sizeof(*c));
 
         (void)to;
         (void)err;
@@ -295,14 +294,14 @@ static struct snib__redis_conn *wire_dial(void *arg, const struct snib__redis_ad
         return c;
 }
 
-static int wire_dialed(struct snib__redis_conn *c, struct snib_error *err)
+static int wire_dialed(struct snib__conn *c, struct snib_error *err)
 {
         if (c->dialed < 0)
                 return snib__error(err, SNIB_EUNREACHABLE, "connection refused");
         return c->dialed;
 }
 
-static ssize_t wire_send(struct snib__redis_conn *c, const void *bytes, size_t length)
+static ssize_t wire_send(struct snib__conn *c, const void *bytes, size_t length)
 {
         struct sim *w = c->world;
         struct segment *g;
@@ -324,7 +323,7 @@ static ssize_t wire_send(struct snib__redis_conn *c, const void *bytes, size_t l
         return (ssize_t)n;
 }
 
-static ssize_t wire_recv(struct snib__redis_conn *c, void *bytes, size_t room)
+static ssize_t wire_recv(struct snib__conn *c, void *bytes, size_t room)
 {
         struct segment *g = snib__container(c->inbox.next, struct segment, link);
         size_t n;
@@ -339,7 +338,7 @@ static ssize_t wire_recv(struct snib__redis_conn *c, void *bytes, size_t room)
         return (ssize_t)n;
 }
 
-static int wire_interest(struct snib__redis_conn *c, bool want_send, short *ret_events)
+static int wire_interest(struct snib__conn *c, bool want_send, short *ret_events)
 {
         (void)c;
         (void)want_send;
@@ -348,7 +347,7 @@ static int wire_interest(struct snib__redis_conn *c, bool want_send, short *ret_
 }
 
 /* What was sent arrives, and then the server sees the end, unless it is never to hear of it. */
-static void wire_close(struct snib__redis_conn *c)
+static void wire_close(struct snib__conn *c)
 {
         struct sim *w = c->world;
 
@@ -362,18 +361,18 @@ static void wire_close(struct snib__redis_conn *c)
         over(w, c);
 }
 
-static void wire_forked(struct snib__redis_conn *c)
+static void wire_forked(struct snib__conn *c)
 {
         (void)c;
 }
 
-static const struct snib__redis_transport wire_transport = {.dial = wire_dial,
-                                                            .dialed = wire_dialed,
-                                                            .send = wire_send,
-                                                            .recv = wire_recv,
-                                                            .interest = wire_interest,
-                                                            .close = wire_close,
-                                                            .forked = wire_forked};
+static const struct snib__transport wire_transport = {.dial = wire_dial,
+                                                      .dialed = wire_dialed,
+                                                      .send = wire_send,
+                                                      .recv = wire_recv,
+                                                      .interest = wire_interest,
+                                                      .close = wire_close,
+                                                      .forked = wire_forked};
 
 /* ---- what the world does to it ---- */
 
@@ -440,7 +439,7 @@ static void tear(struct sim *w, struct snib__list *flight, snib__ns late, bool a
 }
 
 /* Breaks one connection. The server executes what still arrives, then sees the end. */
-static void cut_conn(struct sim *w, struct snib__redis_conn *c, bool told, bool all)
+static void cut_conn(struct sim *w, struct snib__conn *c, bool told, bool all)
 {
         snib__ns late = !w->calm && sim_chance(w, 300) ? sim_between(w, 0, w->options.tail_max) : 0;
 
@@ -454,13 +453,13 @@ static void cut_conn(struct sim *w, struct snib__redis_conn *c, bool told, bool 
                 sim_at(w, &c->end, snib__max(c->last_down, w->now) + 1 + sim_delay(w));
 }
 
-static void each_conn(struct sim *w, struct sim_client *c,
-                      void (*what)(struct sim *w, struct snib__redis_conn *c, int arg), int arg)
+static void each_conn(struct sim *w, struct sim_client *c, void (*what)(struct sim *w, struct snib__conn *c, int arg),
+                      int arg)
 {
         struct snib__list *next;
 
         for (struct snib__list *it = wires_of(w)->conns.next; it != &wires_of(w)->conns; it = next) {
-                struct snib__redis_conn *conn = snib__container(it, struct snib__redis_conn, link);
+                struct snib__conn *conn = snib__container(it, struct snib__conn, link);
 
                 next = it->next;
                 if (!c || (conn->client == c->index && conn->incarnation == c->incarnation))
@@ -470,13 +469,13 @@ static void each_conn(struct sim *w, struct sim_client *c,
 
 enum { COMMANDS = 1, SUBSCRIPTIONS = 2, TOLD = 4, UP = 8, DOWN = 16, ALL = 32 };
 
-static void cut_one(struct sim *w, struct snib__redis_conn *c, int arg)
+static void cut_one(struct sim *w, struct snib__conn *c, int arg)
 {
         if (arg & (c->role == SNIB__REDIS_COMMANDS ? COMMANDS : SUBSCRIPTIONS))
                 cut_conn(w, c, arg & TOLD, arg & ALL);
 }
 
-static void mute_one(struct sim *w, struct snib__redis_conn *c, int arg)
+static void mute_one(struct sim *w, struct snib__conn *c, int arg)
 {
         (void)w;
         if (!(arg & (c->role == SNIB__REDIS_COMMANDS ? COMMANDS : SUBSCRIPTIONS)))

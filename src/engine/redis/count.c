@@ -88,8 +88,8 @@ static bool yes_or_no(const struct snib__resp_value *v)
  * follow. */
 static bool repeated(const struct redis *r, const struct request *q)
 {
-        snib__list_each (it, &r->commands.in_flight) {
-                const struct request *later = snib__container(it, struct request, note.link);
+        snib__list_each (it, &r->commands.net.in_flight) {
+                const struct request *later = snib__container(it, struct request, flight.link);
                 if (later->tag.object == q->tag.object && later->tag.cookie == q->tag.cookie &&
                     later->kind == REQUEST_OP && snib__id_equal(&later->op.id, &q->op.id))
                         return true;
@@ -113,8 +113,8 @@ void snib__count_forget(struct redis *r, struct request *q, snib__ns now)
         struct request *f = repeated(r, q) ? NULL : snib__redis_request(r, REQUEST_FORGET, now);
         size_t length = snib__name_write_id(NAME_REQUEST, q->op.name, &q->op.id, r->scratch);
 
-        if (f && !snib__link_send(&r->commands, f, 2, (const char *[]){command, r->scratch},
-                                  (const size_t[]){sizeof(command) - 1, length}, now))
+        if (f && !snib__command_send(&r->commands, f, 2, (const char *[]){command, r->scratch},
+                                     (const size_t[]){sizeof(command) - 1, length}, now))
                 snib__redis_request_free(r, f);
 }
 

@@ -14,15 +14,11 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "base/tree.h"
+#include "engine/net/link.h"
 #include "engine/redis/redis.h"
 #include "engine/redis/resp.h"
 #include "engine/redis/script.h"
-#include "engine/redis/transport.h"
 
-/* Bytes that wait to be sent, per connection. Beyond it requests are refused at once: the server
- * has stopped reading.
- */
-#define SNIB__REDIS_OUT_MAX ((size_t)16 << 20)
 /* Requests refused for lack of memory that can wait for next(); see redis.c. */
 #define SNIB__REDIS_REFUSED_MAX 512
 /* Holds that one script renews: it keeps the server for a fifth of a millisecond. */
@@ -130,10 +126,11 @@ enum request_kind {
         REQUEST_LIST_WHO   /* listing; id */
 };
 
-/* One command whose reply is awaited. Pooled; in exactly one of: redis.free, link.in_flight,
- * redis.notes, redis.spent (all by note.link). */
+/* One command whose reply is awaited. Pooled; in exactly one of: in flight (by `flight`),
+ * redis.free, redis.notes, redis.spent (by note.link). */
 struct request {
         struct note note;
+        struct snib__flight flight;
         enum request_kind kind;
         struct snib__tag tag;
         struct request *parent;
@@ -142,10 +139,8 @@ struct request {
         size_t item;
         const char *handshake; /* name of the command, for error texts */
         enum snib__redis_script_id script;
-        bool by_text;    /* sent as EVAL */
-        bool forget;     /* its memory at the server is to be taken back */
-        uint64_t begins; /* where its first byte stands in all the connection ever sent */
-        snib__ns deadline;
+        bool by_text;       /* sent as EVAL */
+        bool forget;        /* its memory at the server is to be taken back */
         struct snib__op op; /* what was asked; all that it points at is in `bytes`. PERMITS: `data` are the ids, 16
                                bytes each, in place of `permits` */
         const struct row *row;
@@ -155,29 +150,12 @@ struct request {
         struct snib_error error;
 };
 
-enum link_state { LINK_IDLE = 0, LINK_DIALING, LINK_HANDSHAKE, LINK_READY };
-
+/* One connection to the server. */
 struct link {
+        struct snib__link net;
         struct redis *redis;
-        enum snib__redis_role role;
-        enum link_state state;
-        struct snib__redis_conn *conn; /* NULL in LINK_IDLE */
-        struct snib__resp *resp;
-        char *out;
-        size_t out_length, out_sent, out_room;
-        uint64_t out_base; /* what was sent before out[0] */
-        uint64_t changes;  /* counts what may have changed the descriptor */
-        bool blocked;      /* the last send found no room */
-        bool broken;       /* a send failed; process() will say so */
-        bool more;         /* stopped reading before the end, for fairness */
-        struct snib__list in_flight;
-        snib__ns deadline; /* of dialing and handshake */
-        snib__ns retry_at; /* LINK_IDLE */
-        snib__ns heard_at;
-        snib__ns ready_at;
-        int failures;
+        struct snib__resp *resp;     /* of this connection; NULL without one */
         bool by_text[SNIB__SCRIPTS]; /* this server may not know the script: send its text */
-        char in[16 << 10];           /* here and not on the stack, where hardening would clear it for every read */
 };
 
 /* One subscription. Two names can share it: "{a}" as it is and "a" in braces. */
@@ -249,7 +227,7 @@ struct item {
 };
 
 struct redis_config {
-        struct snib__redis_address address;
+        struct snib__address address;
         char host[SNIB__URL_PART_MAX];
         char unix_path[SNIB__URL_PATH_MAX];
         char user[SNIB__URL_PART_MAX];
@@ -264,7 +242,7 @@ struct redis_config {
 struct redis {
         struct snib__engine base;
         struct redis_config config;
-        const struct snib__redis_transport *transport;
+        const struct snib__transport *transport;
         void *transport_arg;
         struct snib__prng prng;
         void (*trace)(void *arg, const char *line);
@@ -330,8 +308,8 @@ int snib__redis_configure(struct redis_config *ret, struct snib__url *url, int64
 int snib__redis_password(struct redis_config *config, struct snib_error *err);
 
 /* link.c */
-void snib__link_init(struct link *l, struct redis *r, enum snib__redis_role role);
-void snib__link_done(struct link *l);
+void snib__redis_link_init(struct link *l, struct redis *r, enum snib__redis_role role, snib__ns now);
+void snib__redis_link_done(struct link *l);
 /* A command is written at the end of what is to be sent: begin, each of the `argc` arguments, which
  * have at most `texts` bytes together, end. What was not ended was not written. */
 struct writing {
@@ -339,22 +317,16 @@ struct writing {
         int left; /* arguments */
 };
 /* False: the connection is not up, the buffer is full, or there is no memory. */
-bool snib__link_begin(struct link *l, struct writing *ret, int argc, size_t texts);
-void snib__link_put(struct writing *w, const char *text, size_t length);
-void snib__link_put_number(struct writing *w, int64_t number);
+bool snib__command_begin(struct link *l, struct writing *ret, int argc, size_t texts);
+void snib__command_put(struct writing *w, const char *text, size_t length);
+void snib__command_put_number(struct writing *w, int64_t number);
 /* Where the caller writes an argument of so many bytes. */
-char *snib__link_place(struct writing *w, size_t length);
+char *snib__command_place(struct writing *w, size_t length);
 /* Puts the request in flight. */
-void snib__link_end(struct link *l, const struct writing *w, struct request *q, snib__ns now);
+void snib__command_end(struct link *l, const struct writing *w, struct request *q, snib__ns now);
 /* All of it. False as above; the request stays the caller's. */
-bool snib__link_send(struct link *l, struct request *q, int argc, const char **argv, const size_t *length,
-                     snib__ns now);
-void snib__link_flush(struct link *l);
-/* revents: what poll() said, -1: not asked, find out. */
-void snib__link_process(struct link *l, bool wanted, short revents, snib__ns now);
-snib__ns snib__link_deadline(const struct link *l, bool wanted);
-int snib__link_interest(const struct link *l, short *ret_events); /* descriptor or -1 */
-bool snib__link_kept(const struct link *l);                       /* something waits for snib__link_flush() */
+bool snib__command_send(struct link *l, struct request *q, int argc, const char **argv, const size_t *length,
+                        snib__ns now);
 
 /* op.c */
 bool snib__op_send(struct redis *r, struct request *q, snib__ns now);

@@ -110,7 +110,7 @@ static void scan(struct redis *r, struct listing *l, snib__ns now)
 
         l->phase = LISTING_SCAN;
         sent(r, l, q,
-             q && snib__link_send(
+             q && snib__command_send(
                       &r->commands, q, 8,
                       (const char *[]){"SCAN", l->cursor, "COUNT", SCAN_COUNT, "TYPE", type, "MATCH", match},
                       (const size_t[]){4, strlen(l->cursor), 5, sizeof(SCAN_COUNT) - 1, 4, 4, 5, strlen(match)}, now));

@@ -96,7 +96,7 @@ static struct command command_of(struct redis *r, const struct request *q)
 
 static void put(struct command *c, const char *text, size_t length)
 {
-        snib__link_put(&c->to, text, length);
+        snib__command_put(&c->to, text, length);
 }
 
 static void put_text(struct command *c, const char *text)
@@ -106,12 +106,12 @@ static void put_text(struct command *c, const char *text)
 
 static void put_number(struct command *c, int64_t number)
 {
-        snib__link_put_number(&c->to, number);
+        snib__command_put_number(&c->to, number);
 }
 
 static void put_name(struct command *c, enum redis_name which, struct snib__name name)
 {
-        snib__name_put(which, name, c->braced, snib__link_place(&c->to, snib__name_length(which, name, c->braced)));
+        snib__name_put(which, name, c->braced, snib__command_place(&c->to, snib__name_length(which, name, c->braced)));
 }
 
 /* Only who would hear of a grant is to stand in the queue. The first question leaves nothing there
@@ -244,7 +244,7 @@ static void send_waiters(struct redis *r, struct request *q, snib__ns now)
         if (!part)
                 return;
         part->parent = q;
-        if (!snib__link_begin(&r->commands, &c.to, 2 + count, 12 + room_of(q, count))) {
+        if (!snib__command_begin(&r->commands, &c.to, 2 + count, 12 + room_of(q, count))) {
                 snib__redis_request_free(r, part);
                 return;
         }
@@ -254,7 +254,7 @@ static void send_waiters(struct redis *r, struct request *q, snib__ns now)
                 put_one(&c, r, q, (enum put)form);
         put_one(&c, r, q,
                 (enum put)NAME_LISTENING); /* the last: whoever listens there too stands in a queue if it waits */
-        snib__link_end(&r->commands, &c.to, part, now);
+        snib__command_end(&r->commands, &c.to, part, now);
 }
 
 static int puts_of(const struct row *row)
@@ -276,14 +276,14 @@ static bool write_op(struct redis *r, struct request *q, snib__ns now)
         size_t script = q->by_text ? s->length : 40;
 
         snib__assert(q->row->keys < 10);
-        if (!snib__link_begin(&r->commands, &c.to, 3 + count, 7 + script + 1 + room_of(q, count)))
+        if (!snib__command_begin(&r->commands, &c.to, 3 + count, 7 + script + 1 + room_of(q, count)))
                 return false;
         put(&c, q->by_text ? "EVAL" : "EVALSHA", q->by_text ? 4 : 7);
         put(&c, q->by_text ? s->text : s->sha1, script);
         put(&c, keys, 1);
         for (int i = 0; i < count; i++)
                 put_one(&c, r, q, (enum put)q->row->puts[i]);
-        snib__link_end(&r->commands, &c.to, q, now);
+        snib__command_end(&r->commands, &c.to, q, now);
         return true;
 }
 
@@ -307,8 +307,8 @@ const char snib__redis_unknown_script[] = "the server does not know a script tha
 
 bool snib__op_overtaken(const struct redis *r, struct snib__name name)
 {
-        snib__list_each (it, &r->commands.in_flight) {
-                const struct request *later = snib__container(it, struct request, note.link);
+        snib__list_each (it, &r->commands.net.in_flight) {
+                const struct request *later = snib__container(it, struct request, flight.link);
                 struct snib__name other = later->op.name;
 
                 if (later->kind == REQUEST_OP && other.length == name.length &&
@@ -397,7 +397,7 @@ void snib__op_refused(struct redis *r, struct request *q, const char *text, snib
                 send_text(r, q, now);
                 return;
         }
-        r->commands.broken |= row->close;
+        r->commands.net.broken |= row->close;
         if (row->code == SNIB_EPERM && no_right(r, q, text))
                 return;
         said(text, words, sizeof(words));
@@ -425,7 +425,7 @@ bool snib__op_waiters_reply(struct redis *r, struct request *q, const struct sni
         int64_t sum = 0;
 
         if (v->type == SNIB__RESP_ERROR) {
-                r->commands.broken |= snib__refusal_find(snib__decode_text(r, v))->close;
+                r->commands.net.broken |= snib__refusal_find(snib__decode_text(r, v))->close;
                 snib__redis_request_free(r, q);
                 return true;
         }

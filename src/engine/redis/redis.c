@@ -65,7 +65,6 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
         q->op.verb = 0;
         q->op.id.text[0] = 0;
         q->reply = (struct snib__reply){.left_ms = -1, .waiters = -1, .value = -1, .limit = -1};
-        q->deadline = now;
         return q;
 }
 
@@ -189,7 +188,7 @@ void snib__redis_link_up(struct link *l, snib__ns now)
 {
         struct redis *r = l->redis;
 
-        if (l->role == SNIB__REDIS_SUBSCRIPTIONS) {
+        if (l->net.config.role == SNIB__REDIS_SUBSCRIPTIONS) {
                 snib__watch_subscribe_all(r, now);
                 return;
         }
@@ -202,7 +201,7 @@ void snib__redis_link_down(struct link *l, const struct snib_error *why)
 {
         struct redis *r = l->redis;
 
-        if (l->role == SNIB__REDIS_SUBSCRIPTIONS) {
+        if (l->net.config.role == SNIB__REDIS_SUBSCRIPTIONS) {
                 snib__watch_disconnected(r);
                 return;
         }
@@ -214,7 +213,7 @@ void snib__redis_link_down(struct link *l, const struct snib_error *why)
 /* ---- the interface */
 
 int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_config *config,
-                          const struct snib__redis_transport *transport, void *transport_arg, snib__ns now,
+                          const struct snib__transport *transport, void *transport_arg, snib__ns now,
                           struct snib_error *err)
 {
         struct redis *r = snib__alloc(sizeof(*r));
@@ -247,9 +246,8 @@ int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_c
         snib__list_init(&r->spent_listings);
         r->down_error = (struct snib_error)SNIB_ERROR_INIT;
         snib__error(&r->down_error, SNIB_EUNREACHABLE, "not connected to the server yet");
-        snib__link_init(&r->commands, r, SNIB__REDIS_COMMANDS);
-        snib__link_init(&r->subscriptions, r, SNIB__REDIS_SUBSCRIPTIONS);
-        r->commands.retry_at = r->subscriptions.retry_at = now;
+        snib__redis_link_init(&r->commands, r, SNIB__REDIS_COMMANDS, now);
+        snib__redis_link_init(&r->subscriptions, r, SNIB__REDIS_SUBSCRIPTIONS, now);
         *ret = &r->base;
         return 0;
 }
@@ -257,7 +255,7 @@ int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_c
 static int redis_open(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now,
                       struct snib_error *err)
 {
-        return snib__redis_open_with(ret, config, &snib__redis_socket_transport, NULL, now, err);
+        return snib__redis_open_with(ret, config, &snib__socket_transport, NULL, now, err);
 }
 
 static void send_renewals(struct redis *r, snib__ns now)
@@ -294,7 +292,7 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
 {
         struct redis *r = redis_of(e);
         const struct row *row = snib__op_row(op);
-        bool ready = r->commands.state == LINK_READY;
+        bool ready = r->commands.net.state == SNIB__LINK_READY;
         struct request *q;
 
         if (op->leave)
@@ -318,8 +316,8 @@ static void redis_flush(struct snib__engine *e)
         struct redis *r = redis_of(e);
 
         send_renewals(r, r->renewals_at);
-        snib__link_flush(&r->commands);
-        snib__link_flush(&r->subscriptions);
+        snib__link_flush(&r->commands.net);
+        snib__link_flush(&r->subscriptions.net);
 }
 
 /* SCAN by type came with 6.0. */
@@ -356,16 +354,15 @@ static void redis_unwatch(struct snib__engine *e, const struct snib__topic *topi
         snib__watch_remove(redis_of(e), topic, now);
 }
 
-static void add_interest(const struct link *l, bool wanted, struct snib__interest *ret)
+/* Of the first and of the second connection. */
+static unsigned commands_wish(const struct redis *r)
 {
-        short events = 0;
-        int fd = snib__link_interest(l, &events);
+        return SNIB__LINK_WANTED | (r->watched ? SNIB__LINK_LISTENING : 0);
+}
 
-        if (fd >= 0) {
-                ret->fds[ret->count].fd = fd;
-                ret->fds[ret->count++].events = events;
-        }
-        ret->deadline = snib__min(ret->deadline, snib__link_deadline(l, wanted));
+static unsigned subscriptions_wish(const struct redis *r)
+{
+        return r->watched ? SNIB__LINK_WANTED | SNIB__LINK_LISTENING : 0;
 }
 
 static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__interest *ret)
@@ -376,33 +373,19 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
 
         ret->count = 0;
         ret->deadline = SNIB__NEVER;
-        ret->kept = r->renewals || snib__link_kept(&r->commands) || snib__link_kept(&r->subscriptions);
-        ret->changes = r->commands.changes + r->subscriptions.changes;
-        add_interest(&r->commands, true, ret);
-        add_interest(&r->subscriptions, r->watched > 0, ret);
+        ret->kept = r->renewals != NULL;
+        ret->changes = 0;
+        snib__link_interest(&r->commands.net, commands_wish(r), ret);
+        snib__link_interest(&r->subscriptions.net, subscriptions_wish(r), ret);
         ret->tidying = tidy_at != SNIB__NEVER;
         ret->deadline = snib__min(ret->deadline, tidy_at);
-        if (r->who_used && r->commands.state == LINK_READY)
+        if (r->who_used && r->commands.net.state == SNIB__LINK_READY)
                 ret->deadline = snib__min(ret->deadline, r->who_due);
         snib__list_each (it, &r->listings) {
                 told |= snib__container(it, struct listing, link)->phase == LISTING_TOLD;
         }
         if (told || !snib__list_empty(&r->notes))
                 ret->deadline = now;
-}
-
-/* What poll() said about this connection's descriptor; -1 if nobody asked it. */
-static short events_of(const struct link *l, const struct snib__interest *ready)
-{
-        short unused;
-        int fd = snib__link_interest(l, &unused);
-
-        if (!ready)
-                return -1;
-        for (int i = 0; i < ready->count; i++)
-                if (ready->fds[i].fd == fd)
-                        return ready->fds[i].events;
-        return fd < 0 ? -1 : 0;
 }
 
 static void recycle(struct redis *r, snib__ns now)
@@ -444,16 +427,15 @@ static void go_on_listing(struct redis *r, snib__ns now)
 static void redis_process(struct snib__engine *e, const struct snib__interest *ready, snib__ns now)
 {
         struct redis *r = redis_of(e);
-        short commands = events_of(&r->commands, ready), subscriptions = events_of(&r->subscriptions, ready);
 
         send_renewals(r, now);
         recycle(r, now);
         go_on_listing(r, now);
         snib__watch_expire(r, now);
-        snib__link_process(&r->commands, true, commands, now);
-        snib__link_process(&r->subscriptions, r->watched > 0, subscriptions, now);
+        snib__link_process(&r->commands.net, commands_wish(r), ready, now);
+        snib__link_process(&r->subscriptions.net, subscriptions_wish(r), ready, now);
         snib__who_refresh(r, now);
-        snib__link_flush(&r->commands);
+        snib__link_flush(&r->commands.net);
 }
 
 /* Whoever asks again must find what the server remembers of it. */
@@ -540,6 +522,13 @@ static void free_requests(struct snib__list *list)
         }
 }
 
+/* Takes what is in flight back, to be freed. */
+static void ground(struct redis *r, struct link *l)
+{
+        for (struct snib__flight *f = snib__link_landed(&l->net); f; f = snib__link_landed(&l->net))
+                snib__redis_request_free(r, snib__container(f, struct request, flight));
+}
+
 static void free_notes(struct redis *r)
 {
         for (struct snib__list *it = snib__list_take(&r->notes); it; it = snib__list_take(&r->notes)) {
@@ -558,11 +547,10 @@ static void redis_close(struct snib__engine *e)
 
         snib__renewals_send(r, 0);
         snib__who_remove(r, 0);
-        snib__link_flush(&r->commands);
+        snib__link_flush(&r->commands.net);
+        ground(r, &r->commands);
+        ground(r, &r->subscriptions);
         free_notes(r);
-        snib__list_each (it, &r->listings) {
-                (void)it;
-        }
         for (struct snib__list *it = snib__list_take(&r->listings); it; it = snib__list_take(&r->listings))
                 snib__listing_free(r, snib__container(it, struct listing, link));
         for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
@@ -570,10 +558,8 @@ static void redis_close(struct snib__engine *e)
         free_requests(&r->free);
         free_requests(&r->spent);
         free_requests(&r->free_batches);
-        free_requests(&r->commands.in_flight);
-        free_requests(&r->subscriptions.in_flight);
-        snib__link_done(&r->commands);
-        snib__link_done(&r->subscriptions);
+        snib__redis_link_done(&r->commands);
+        snib__redis_link_done(&r->subscriptions);
         snib__watch_done(r);
         explicit_bzero(&r->config, sizeof(r->config));
         free(r);
@@ -583,10 +569,8 @@ static void redis_forked(struct snib__engine *e)
 {
         struct redis *r = redis_of(e);
 
-        if (r->commands.conn)
-                r->transport->forked(r->commands.conn);
-        if (r->subscriptions.conn)
-                r->transport->forked(r->subscriptions.conn);
+        snib__link_forked(&r->commands.net);
+        snib__link_forked(&r->subscriptions.net);
 }
 
 static const char *const schemes[] = {"redis", "redis+unix", NULL};

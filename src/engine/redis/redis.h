@@ -9,14 +9,17 @@
 
 #include "engine/engine.h"
 
-struct snib__redis_transport;
+struct snib__transport;
+
+/* What a connection is for. */
+enum snib__redis_role { SNIB__REDIS_COMMANDS = 0, SNIB__REDIS_SUBSCRIPTIONS = 1 };
 
 extern const struct snib__engine_ops snib__redis_engine;
 
 /* Opens the same engine over another transport: the seam of the simulator and the tests. The
  * transport outlives the engine. */
 int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_config *config,
-                          const struct snib__redis_transport *transport, void *transport_arg, snib__ns now,
+                          const struct snib__transport *transport, void *transport_arg, snib__ns now,
                           struct snib_error *err);
 
 #endif

@@ -128,20 +128,20 @@ static bool send_many(struct redis *r, struct batch *b, snib__ns now)
         size_t script = by_text ? s->length : 40;
         struct writing w;
 
-        if (!snib__link_begin(&r->commands, &w, (int)(3 + 2 * b->count + leases),
-                              7 + script + b->length + (1 + leases) * SNIB__DECIMAL_MAX))
+        if (!snib__command_begin(&r->commands, &w, (int)(3 + 2 * b->count + leases),
+                                 7 + script + b->length + (1 + leases) * SNIB__DECIMAL_MAX))
                 return false;
-        snib__link_put(&w, by_text ? "EVAL" : "EVALSHA", by_text ? 4 : 7);
-        snib__link_put(&w, by_text ? s->text : s->sha1, script);
-        snib__link_put_number(&w, (int64_t)b->count);
+        snib__command_put(&w, by_text ? "EVAL" : "EVALSHA", by_text ? 4 : 7);
+        snib__command_put(&w, by_text ? s->text : s->sha1, script);
+        snib__command_put_number(&w, (int64_t)b->count);
         for (const struct renewal *n = b->of; n < b->of + b->count; n++)
-                snib__link_put(&w, name_of(b, n).bytes, n->name_length);
+                snib__command_put(&w, name_of(b, n).bytes, n->name_length);
         for (const struct renewal *n = b->of; n < b->of + b->count; n++)
-                snib__link_put(&w, id_of(b, n), n->id_length);
+                snib__command_put(&w, id_of(b, n), n->id_length);
         for (const struct renewal *n = b->of; n < b->of + leases; n++)
-                snib__link_put_number(&w, n->lease_ms);
+                snib__command_put_number(&w, n->lease_ms);
         b->request.by_text = by_text;
-        snib__link_end(&r->commands, &w, &b->request, now);
+        snib__command_end(&r->commands, &w, &b->request, now);
         return true;
 }
 

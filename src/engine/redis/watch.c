@@ -144,18 +144,18 @@ static void send_one(struct redis *r, struct channel *c, enum request_kind kind,
         const char *command = kind == REQUEST_SUBSCRIBE ? "SUBSCRIBE" : "UNSUBSCRIBE";
         struct request *q;
 
-        if (r->subscriptions.state != LINK_READY)
+        if (r->subscriptions.net.state != SNIB__LINK_READY)
                 return;
         q = snib__redis_request(r, kind, now);
         if (q)
                 q->channel = c;
-        if (!q || !snib__link_send(&r->subscriptions, q, 2, (const char *[]){command, c->text},
-                                   (const size_t[]){strlen(command), c->length}, now)) {
+        if (!q || !snib__command_send(&r->subscriptions, q, 2, (const char *[]){command, c->text},
+                                      (const size_t[]){strlen(command), c->length}, now)) {
                 /* Without memory for a few bytes: a fresh connection subscribes everything
                  * again. */
                 if (q)
                         snib__redis_request_free(r, q);
-                r->subscriptions.broken = true;
+                r->subscriptions.net.broken = true;
                 return;
         }
         c->in_flight++;
@@ -366,7 +366,7 @@ bool snib__watch_reply(struct redis *r, struct request *q, const struct snib__re
                 return false;
         if (refused) {
                 const char *text = snib__resp_text(r->subscriptions.resp, v);
-                r->subscriptions.broken |= snib__refusal_find(text)->close;
+                r->subscriptions.net.broken |= snib__refusal_find(text)->close;
                 snib__redis_trace(r, "redis: subscriptions: the server answered \"%.120s\"; waiters poll", text);
         }
         snib__assert(c->in_flight > 0);

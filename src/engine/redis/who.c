@@ -37,14 +37,14 @@ static void write_record(struct redis *r, int64_t pid, int64_t ttl_ms, snib__ns 
         int digits = snprintf(ttl, sizeof(ttl), "%" PRId64, ttl_ms);
         struct request *q = snib__redis_request(r, REQUEST_WHO_SET, now);
 
-        if (q && !snib__link_send(&r->commands, q, 5, (const char *[]){"SET", key, value, "PX", ttl},
-                                  (const size_t[]){3, key_length, (size_t)n, 2, (size_t)digits}, now))
+        if (q && !snib__command_send(&r->commands, q, 5, (const char *[]){"SET", key, value, "PX", ttl},
+                                     (const size_t[]){3, key_length, (size_t)n, 2, (size_t)digits}, now))
                 snib__redis_request_free(r, q);
 }
 
 void snib__who_refresh(struct redis *r, snib__ns now)
 {
-        if (!r->who_used || now < r->who_due || r->commands.state != LINK_READY)
+        if (!r->who_used || now < r->who_due || r->commands.net.state != SNIB__LINK_READY)
                 return;
         r->who_due = snib__after(now, REFRESH_EVERY);
         write_record(r, r->who.pid, RECORD_TTL_MS, now);
@@ -72,8 +72,8 @@ void snib__who_remove(struct redis *r, snib__ns now)
 
         if (r->who_left_ms)
                 write_record(r, -1, r->who_left_ms, now);
-        else if (q && !snib__link_send(&r->commands, q, 2, (const char *[]){"DEL", key},
-                                       (const size_t[]){3, record_key(r->uuid, key)}, now))
+        else if (q && !snib__command_send(&r->commands, q, 2, (const char *[]){"DEL", key},
+                                          (const size_t[]){3, record_key(r->uuid, key)}, now))
                 snib__redis_request_free(r, q);
 }
 
@@ -150,8 +150,8 @@ bool snib__who_send_get(struct redis *r, struct request *q, const struct snib__i
 {
         char uuid[37], key[RECORD_KEY_MAX];
 
-        return snib__who_uuid(id, uuid) && snib__link_send(&r->commands, q, 2, (const char *[]){"GET", key},
-                                                           (const size_t[]){3, record_key(uuid, key)}, now);
+        return snib__who_uuid(id, uuid) && snib__command_send(&r->commands, q, 2, (const char *[]){"GET", key},
+                                                              (const size_t[]){3, record_key(uuid, key)}, now);
 }
 
 void snib__who_look_up(struct redis *r, const struct snib__id *id, snib__ns now)

@@ -10,23 +10,22 @@
 #include <errno.h>
 #include <string.h>
 
-static struct fakeredis_conn *conn_of(struct snib__redis_conn *c)
+static struct fakeredis_conn *conn_of(struct snib__conn *c)
 {
         return (struct fakeredis_conn *)(void *)c;
 }
 
-static struct snib__redis_conn *dial(void *arg, const struct snib__redis_address *to, enum snib__redis_role role,
-                                     struct snib_error *err)
+static struct snib__conn *dial(void *arg, const struct snib__address *to, int role, struct snib_error *err)
 {
-        return (struct snib__redis_conn *)(void *)fakeredis_connect(arg);
+        return (struct snib__conn *)(void *)fakeredis_connect(arg);
 }
 
-static int dialed(struct snib__redis_conn *c, struct snib_error *err)
+static int dialed(struct snib__conn *c, struct snib_error *err)
 {
         return 1;
 }
 
-static ssize_t send_bytes(struct snib__redis_conn *c, const void *bytes, size_t length)
+static ssize_t send_bytes(struct snib__conn *c, const void *bytes, size_t length)
 {
         if (fakeredis_closed(conn_of(c)))
                 return -ECONNRESET;
@@ -34,7 +33,7 @@ static ssize_t send_bytes(struct snib__redis_conn *c, const void *bytes, size_t 
         return (ssize_t)length;
 }
 
-static ssize_t recv_bytes(struct snib__redis_conn *c, void *bytes, size_t room)
+static ssize_t recv_bytes(struct snib__conn *c, void *bytes, size_t room)
 {
         const char *from;
         size_t n = fakeredis_output(conn_of(c), &from);
@@ -47,26 +46,26 @@ static ssize_t recv_bytes(struct snib__redis_conn *c, void *bytes, size_t room)
         return (ssize_t)n;
 }
 
-static int interest(struct snib__redis_conn *c, bool want_send, short *ret_events)
+static int interest(struct snib__conn *c, bool want_send, short *ret_events)
 {
         *ret_events = 0;
         return -1;
 }
 
-static void close_conn(struct snib__redis_conn *c)
+static void close_conn(struct snib__conn *c)
 {
         fakeredis_disconnect(conn_of(c));
 }
 
-static void forked(struct snib__redis_conn *c)
+static void forked(struct snib__conn *c)
 {
         /* no descriptor */
 }
 
-const struct snib__redis_transport fakeredis_transport = {.dial = dial,
-                                                          .dialed = dialed,
-                                                          .send = send_bytes,
-                                                          .recv = recv_bytes,
-                                                          .interest = interest,
-                                                          .close = close_conn,
-                                                          .forked = forked};
+const struct snib__transport fakeredis_transport = {.dial = dial,
+                                                    .dialed = dialed,
+                                                    .send = send_bytes,
+                                                    .recv = recv_bytes,
+                                                    .interest = interest,
+                                                    .close = close_conn,
+                                                    .forked = forked};

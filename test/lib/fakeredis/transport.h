@@ -8,8 +8,8 @@
  * engine.
  */
 
-#include "engine/redis/transport.h"
+#include "engine/net/transport.h"
 
-extern const struct snib__redis_transport fakeredis_transport;
+extern const struct snib__transport fakeredis_transport;
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "engine/redis/transport.h"
+#include "engine/net/transport.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -29,7 +29,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* The kernel's own search for dead peers; the engine's heartbeat finds what this does not. */
+/* The kernel's own search for dead peers; the link's heartbeat finds what this does not. */
 #define KEEPALIVE_IDLE_S 2
 #define KEEPALIVE_INTERVAL_S 1
 #define KEEPALIVE_COUNT 3
@@ -44,7 +44,7 @@ struct lookup {
         char port[8];
 };
 
-struct snib__redis_conn {
+struct snib__conn {
         int fd; /* -1: looking up, or between addresses */
         bool connected;
         int timeout_ms;
@@ -130,7 +130,7 @@ static void set_option(int fd, int level, int option, int value)
         (void)setsockopt(fd, level, option, &value, sizeof(value)); /* an improvement, never a condition */
 }
 
-static void set_tcp_options(const struct snib__redis_conn *c)
+static void set_tcp_options(const struct snib__conn *c)
 {
         set_option(c->fd, IPPROTO_TCP, TCP_NODELAY, 1);
         set_option(c->fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -140,7 +140,7 @@ static void set_tcp_options(const struct snib__redis_conn *c)
         set_option(c->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, c->timeout_ms);
 }
 
-static void drop_fd(struct snib__redis_conn *c)
+static void drop_fd(struct snib__conn *c)
 {
         if (c->fd >= 0)
                 close(c->fd);
@@ -148,7 +148,7 @@ static void drop_fd(struct snib__redis_conn *c)
 }
 
 /* Begins to connect to one address. 1 connected, 0 under way, -1 failed (last_errno). */
-static int connect_to(struct snib__redis_conn *c, const struct sockaddr *address, socklen_t size)
+static int connect_to(struct snib__conn *c, const struct sockaddr *address, socklen_t size)
 {
         c->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (c->fd < 0) {
@@ -167,7 +167,7 @@ static int connect_to(struct snib__redis_conn *c, const struct sockaddr *address
 }
 
 /* The next address of the name that takes a connection, or has not refused it yet. */
-static int connect_next(struct snib__redis_conn *c)
+static int connect_next(struct snib__conn *c)
 {
         int r = -1;
 
@@ -178,7 +178,7 @@ static int connect_next(struct snib__redis_conn *c)
         return r;
 }
 
-static void conn_close(struct snib__redis_conn *c)
+static void conn_close(struct snib__conn *c)
 {
         if (!c)
                 return;
@@ -189,7 +189,7 @@ static void conn_close(struct snib__redis_conn *c)
         free(c);
 }
 
-static int dial_unix(struct snib__redis_conn *c, const char *path, struct snib_error *err)
+static int dial_unix(struct snib__conn *c, const char *path, struct snib_error *err)
 {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
 
@@ -203,7 +203,7 @@ static int dial_unix(struct snib__redis_conn *c, const char *path, struct snib_e
                    : 0;
 }
 
-static int dial_tcp(struct snib__redis_conn *c, const struct snib__redis_address *to, struct snib_error *err)
+static int dial_tcp(struct snib__conn *c, const struct snib__address *to, struct snib_error *err)
 {
         char port[8];
 
@@ -218,10 +218,9 @@ static int dial_tcp(struct snib__redis_conn *c, const struct snib__redis_address
         return connect_next(c) < 0 ? snib__error_errno(err, SNIB_EUNREACHABLE, c->last_errno, c->name) : 0;
 }
 
-static struct snib__redis_conn *conn_dial(void *arg, const struct snib__redis_address *to, enum snib__redis_role role,
-                                          struct snib_error *err)
+static struct snib__conn *conn_dial(void *arg, const struct snib__address *to, int role, struct snib_error *err)
 {
-        struct snib__redis_conn *c = snib__alloc(sizeof(*c));
+        struct snib__conn *c = snib__alloc(sizeof(*c));
 
         if (!c) {
                 snib__error(err, SNIB_ENOMEM, "out of memory for a connection");
@@ -242,7 +241,7 @@ static struct snib__redis_conn *conn_dial(void *arg, const struct snib__redis_ad
 }
 
 /* Takes the answer of the look-up over. 1: addresses are there, 0: not yet, negative: *err. */
-static int take_lookup(struct snib__redis_conn *c, struct snib_error *err)
+static int take_lookup(struct snib__conn *c, struct snib_error *err)
 {
         uint64_t n;
         int r;
@@ -260,7 +259,7 @@ static int take_lookup(struct snib__redis_conn *c, struct snib_error *err)
         return r ? SNIB_EUNREACHABLE : 1;
 }
 
-static int conn_dialed(struct snib__redis_conn *c, struct snib_error *err)
+static int conn_dialed(struct snib__conn *c, struct snib_error *err)
 {
         int error = 0;
         socklen_t size = sizeof(error);
@@ -287,7 +286,7 @@ static int conn_dialed(struct snib__redis_conn *c, struct snib_error *err)
         return snib__error_errno(err, SNIB_EUNREACHABLE, c->last_errno, c->name);
 }
 
-static ssize_t conn_send(struct snib__redis_conn *c, const void *bytes, size_t length)
+static ssize_t conn_send(struct snib__conn *c, const void *bytes, size_t length)
 {
         ssize_t n;
 
@@ -297,7 +296,7 @@ static ssize_t conn_send(struct snib__redis_conn *c, const void *bytes, size_t l
         return n < 0 ? -errno : n;
 }
 
-static ssize_t conn_recv(struct snib__redis_conn *c, void *bytes, size_t room)
+static ssize_t conn_recv(struct snib__conn *c, void *bytes, size_t room)
 {
         ssize_t n;
 
@@ -307,7 +306,7 @@ static ssize_t conn_recv(struct snib__redis_conn *c, void *bytes, size_t room)
         return n < 0 ? -errno : n;
 }
 
-static int conn_interest(struct snib__redis_conn *c, bool want_send, short *ret_events)
+static int conn_interest(struct snib__conn *c, bool want_send, short *ret_events)
 {
         if (c->lookup) {
                 *ret_events = POLLIN;
@@ -317,17 +316,17 @@ static int conn_interest(struct snib__redis_conn *c, bool want_send, short *ret_
         return c->fd;
 }
 
-static void conn_forked(struct snib__redis_conn *c)
+static void conn_forked(struct snib__conn *c)
 {
         drop_fd(c);
         if (c->lookup)
                 close(c->lookup->done);
 }
 
-const struct snib__redis_transport snib__redis_socket_transport = {.dial = conn_dial,
-                                                                   .dialed = conn_dialed,
-                                                                   .send = conn_send,
-                                                                   .recv = conn_recv,
-                                                                   .interest = conn_interest,
-                                                                   .close = conn_close,
-                                                                   .forked = conn_forked};
+const struct snib__transport snib__socket_transport = {.dial = conn_dial,
+                                                       .dialed = conn_dialed,
+                                                       .send = conn_send,
+                                                       .recv = conn_recv,
+                                                       .interest = conn_interest,
+                                                       .close = conn_close,
+                                                       .forked = conn_forked};
