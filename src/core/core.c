@@ -208,6 +208,19 @@ static void latch_noticed(struct snib__hold *h)
                 h->token = SNIB__ANY_STATE;
 }
 
+void snib__core_refused(struct snib__core *c, const struct snib__effect *e, snib__ns now)
+{
+        static const struct snib__reply no_memory = {
+            .status = SNIB__FAILED, .error = SNIB_ENOMEM, .error_text = "no memory for a request"};
+
+        if (SNIB__BUG(refused_request_waited_for))
+                return;
+        if (e->hold)
+                (void)snib__core_reply_hold(c, e->hold, e->cookie, e->attempt, &no_memory, now);
+        else
+                (void)snib__core_reply_ask(c, e->ask, e->cookie, e->attempt, &no_memory, now);
+}
+
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now)
 {
         struct snib__hold *next;

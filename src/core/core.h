@@ -315,6 +315,8 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
                            const struct snib__reply *r, snib__ns now);
 bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now);
+/* The engine did not take the request of this effect, SUBMIT, for want of memory. */
+void snib__core_refused(struct snib__core *c, const struct snib__effect *e, snib__ns now);
 void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, snib__ns now);
 /* `id` empty: every waiter of the name; else the one whose own watch took effect. Changes are
  * noticed since `since`. */

@@ -15,6 +15,8 @@
  *   (SNIB_EUNKNOWN if any byte of it may have left, SNIB_EUNREACHABLE if certainly none did) and
  *   also after close of the connection. It is legal for submit() to have done all the work already
  *   and to leave only the completion for process(); then interest() says "at once".
+ * - Without memory to complete a request submit() does nothing and answers false: no completion
+ *   comes, and core says SNIB_ENOMEM. So does list().
  * - submit() and watch() may keep what is to be sent, so that requests of several threads leave in
  *   one write; interest() says so. It leaves with the next flush() or process(), and it is the
  *   runtime that sees to that in time.
@@ -121,10 +123,11 @@ struct snib__engine_ops {
          * for local disks. */
         int (*open)(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now,
                     struct snib_error *err);
-        void (*submit)(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now);
+        bool (*submit)(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now);
         /* Starts a listing of all held locks; LISTED notes, then one REPLY with status INFO or
          * FAILED. */
-        void (*list)(struct snib__engine *e, struct snib__tag tag, snib__ns now);
+        bool (*list)(struct snib__engine *e, struct snib__tag tag, snib__ns now);
+        /* Both NULL where there is nothing to watch: without SNIB__TRAIT_WATCH. */
         void (*watch)(struct snib__engine *e, const struct snib__topic *topic, snib__ns now);
         void (*unwatch)(struct snib__engine *e, const struct snib__topic *topic, snib__ns now);
         void (*interest)(struct snib__engine *e, snib__ns now, struct snib__interest *ret);

@@ -79,8 +79,10 @@ static void submit(struct snib_client *c, const struct snib__effect *e, snib__ns
         tag.object = e->ask ? tag_object(e->ask, TAG_ASK) : tag_object(e->hold, TAG_HOLD);
         if (!c->silent_since)
                 c->silent_since = now;
-        c->unsent++;
-        c->engine->ops->submit(c->engine, tag, e->op, now);
+        if (c->engine->ops->submit(c->engine, tag, e->op, now))
+                c->unsent++;
+        else
+                snib__core_refused(&c->core, e, now);
 }
 
 static void freed(struct snib_client *c, struct snib_grant *g)
@@ -242,5 +244,8 @@ void snib__inventory_begin(struct snib_client *c, struct snib__inventory *l, sni
 {
         struct snib__tag tag = {.object = tag_object(l, TAG_LISTING), .cookie = l->cookie};
 
-        c->engine->ops->list(c->engine, tag, now);
+        if (c->engine->ops->list(c->engine, tag, now))
+                return;
+        l->result = SNIB_ENOMEM;
+        snib__wait_finish(c, l->wait);
 }

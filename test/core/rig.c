@@ -66,6 +66,8 @@ void pull(struct rig *r)
                         r->cookie = e.cookie;
                         r->attempt = e.attempt;
                         r->op = *e.op;
+                        if (r->full)
+                                snib__core_refused(&r->core, &e, r->now);
                         break;
                 case SNIB__EFFECT_WATCH:
                         say(r, "watch; ");
@@ -126,6 +128,13 @@ void refuse(struct rig *r, int code)
         struct snib__reply a = {.status = SNIB__FAILED, .error = code};
 
         snib__core_reply_hold(&r->core, r->hold, r->cookie, r->attempt, &a, r->now);
+}
+
+void no_memory(struct rig *r, const char *text)
+{
+        r->full = true;
+        expect(r, text);
+        r->full = false;
 }
 
 void pass(struct rig *r, snib__ns time)

@@ -25,6 +25,7 @@ struct rig {
         uint64_t cookie;
         uint32_t attempt;
         struct snib__op op;
+        bool full; /* the engine takes no request */
 };
 
 extern const struct snib__name stock;
@@ -48,6 +49,8 @@ struct snib__call call_init(enum snib__call_kind kind, bool once, snib__ns deadl
 /* The engine answers the last request of a hold. */
 void reply(struct rig *r, enum snib__status status, int64_t token);
 void refuse(struct rig *r, int code);
+/* The engine takes no request of what comes now, which must be `text`. */
+void no_memory(struct rig *r, const char *text);
 void pass(struct rig *r, snib__ns time);
 
 #endif

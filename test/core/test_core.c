@@ -771,10 +771,45 @@ static void a_close_waits_for_what_was_held(void **state)
         assert_int_equal(r.core.farewells, 0);
 }
 
+/* It did not leave: nothing is in doubt, nobody waits for an answer, and what must happen all the
+ * same is tried again. */
+static void what_the_engine_does_not_take_is_answered(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER), back;
+        struct snib__ask ask = {.op = {.verb = SNIB__QUERY, .name = stock}, .deadline = SNIB__NEVER};
+
+        rig_init(&r, true);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        no_memory(&r, "acquire#1; answer -19; free; ");
+        assert_string_equal(call.fault.text, "no memory for a request");
+        snib__core_ask(&r.core, &ask, r.now);
+        no_memory(&r, "query#1; answer-ask -19; ");
+
+        hold_it(&r, &h, &call);
+        pass(&r, 10 * SNIB__S);
+        no_memory(&r, "renew#2; ");
+        assert_int_equal(h.state, SNIB__HELD);
+        pass(&r, SNIB__S);
+        expect(&r, "renew#3; ");
+        reply(&r, SNIB__RENEWED, 7);
+        back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
+        snib__core_release(&r.core, &h, &back, r.now);
+        no_memory(&r, "release#4; answer -19; ");
+        pass(&r, SNIB__S);
+        expect(&r, "release#5; ");
+        reply(&r, SNIB__RELEASED, 0);
+        expect(&r, "free; ");
+        assert_int_equal(snib__core_deadline(&r.core), SNIB__NEVER);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(acquire_and_release),
+            cmocka_unit_test(what_the_engine_does_not_take_is_answered),
             cmocka_unit_test(a_hold_is_left_to_its_lease),
             cmocka_unit_test(leaving_what_was_taken_is_lost),
             cmocka_unit_test(only_the_last_acquire_leaves),

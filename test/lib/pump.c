@@ -203,11 +203,30 @@ void pump_forget(struct pump *p)
         p->first = p->count = 0;
 }
 
+/* As core does it, where the engine did not take a request. */
+static void answer_for(struct pump *p, struct snib__tag tag, bool taken)
+{
+        struct snib__note n = {.kind = SNIB__NOTE_REPLY, .tag = tag};
+
+        n.reply.status = SNIB__FAILED;
+        n.reply.error = SNIB_ENOMEM;
+        if (!taken)
+                keep(p, &n);
+}
+
 uint32_t pump_submit(struct pump *p, const struct snib__op *op)
 {
         struct snib__tag tag = {.object = p, .cookie = 7, .attempt = ++p->attempts};
 
-        p->engine->ops->submit(p->engine, tag, op, pump_now());
+        answer_for(p, tag, p->engine->ops->submit(p->engine, tag, op, pump_now()));
+        return tag.attempt;
+}
+
+uint32_t pump_list(struct pump *p)
+{
+        struct snib__tag tag = {.object = p, .cookie = 7, .attempt = ++p->attempts};
+
+        answer_for(p, tag, p->engine->ops->list(p->engine, tag, pump_now()));
         return tag.attempt;
 }
 

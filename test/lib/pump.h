@@ -58,6 +58,8 @@ struct pump_note pump_wait(struct pump *p, enum snib__note_kind kind);
 void pump_forget(struct pump *p);
 
 uint32_t pump_submit(struct pump *p, const struct snib__op *op);
+/* Starts a listing. */
+uint32_t pump_list(struct pump *p);
 /* Submits and waits for the answer. error_text of the reply lives until the next call. */
 struct snib__reply pump_do(struct pump *p, const struct snib__op *op);
 struct snib__reply pump_answer(struct pump *p, uint32_t attempt);

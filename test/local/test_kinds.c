@@ -699,8 +699,7 @@ static void the_listing_knows_every_kind(void **state)
         assert_true(pump_do(a, &write).applied);
         change(a, SNIB__SET, SNIB_KIND_LATCH, "opened", 1);
         change(a, SNIB__ADD, SNIB_KIND_LATCH, "opened", -1);
-        a->engine->ops->list(a->engine, (struct snib__tag){.object = a, .cookie = 7, .attempt = ++a->attempts},
-                             pump_now());
+        (void)pump_list(a);
         assert_int_equal(pump_answer(a, a->attempts).status, SNIB__INFO);
         for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
                 assert_true(pump_try(a, SNIB__NOTE_LISTED, 0, &note));
@@ -765,8 +764,7 @@ static void use_all(struct pump *p, struct pump *q)
         expect(&r, SNIB__INFO);
         if (r.status == SNIB__INFO && r.held)
                 assert_memory_equal(r.data, "a value", 7);
-        q->engine->ops->list(q->engine, (struct snib__tag){.object = q, .cookie = 7, .attempt = ++q->attempts},
-                             pump_now());
+        (void)pump_list(q);
         r = pump_answer(q, q->attempts);
         expect(&r, SNIB__INFO);
         for (int i = 0; i < 10; i++) {
@@ -1209,8 +1207,7 @@ static void F133_damaged_rows_are_told_and_crash_nothing(void **state)
                                          (int)r.status, r.error);
                 }
                 assert_non_null(strstr(r.error_text, "are damaged"));
-                a->engine->ops->list(a->engine, (struct snib__tag){.object = a, .cookie = 7, .attempt = ++a->attempts},
-                                     pump_now());
+                (void)pump_list(a);
                 if (is_listed(damages[i].sql)) {
                         r = pump_answer(a, a->attempts);
                         assert_int_equal(r.error, SNIB_ECORRUPT);

@@ -354,13 +354,12 @@ static void list_tells_locks_only(void **state)
         freeReplyObject(redis_server_do(kit_server, "HSET user:1 name Ann"));
         freeReplyObject(redis_server_do(kit_server, "HSET user:2 name Ann mail a@b"));
         freeReplyObject(redis_server_do(kit_server, "SET text 1"));
-        a->engine->ops->list(a->engine, (struct snib__tag){.object = a, .cookie = 7, .attempt = 99999}, pump_now());
-        assert_int_equal(pump_answer(a, 99999).status, SNIB__INFO);
+        assert_int_equal(pump_answer(a, pump_list(a)).status, SNIB__INFO);
         while (pump_try(a, SNIB__NOTE_LISTED, 0, &n)) {
                 int i = (int)strtol(n.name + 4, NULL, 10);
                 assert_memory_equal(n.name, "lock", 4);
                 assert_true(i >= 0 && i < 250);
-                assert_int_equal(n.note.tag.attempt, 99999);
+                assert_int_equal(n.note.tag.attempt, a->attempts);
                 assert_true(n.note.reply.held && n.note.reply.left_ms > 0);
                 assert_string_equal(n.note.reply.holder.who.host, i % 2 ? "host1" : "host2");
                 locks += !seen[i];

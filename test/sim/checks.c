@@ -335,6 +335,16 @@ void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__ef
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d after releasing it", c->index, h->log->number);
 }
 
+void sim_check_refused(struct sim *w, const struct sim_client *c, const struct snib__effect *e)
+{
+        bool waits = e->hold ? e->hold->outstanding && !e->hold->submit && e->hold->attempt == e->attempt
+                             : e->ask->outstanding && !e->ask->submit && e->ask->attempt == e->attempt;
+
+        if (waits)
+                sim_fail(w, SIM_UNSAFE, "R4", "client %d waits for the answer to a request that did not leave",
+                         c->index);
+}
+
 /* What was asked after the excuse began is answered by the server as it is now: there is no excuse
  * any more. */
 void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r, snib__ns now)

@@ -42,7 +42,13 @@ static void submit(struct sim *w, struct sim_client *c, const struct snib__effec
                   (int)e->op->name.length, e->op->name.bytes, h ? h->log->number : 0, e->attempt, (int)e->op->lease_ms,
                   e->op->enqueue ? " enqueue" : "");
         sim_check_submit(w, c, e);
-        c->ops->submit(c->engine, tag, e->op, sim_local(w, c));
+        if ((!w->calm && w->options.memory_share && sim_chance(w, w->options.memory_share)) ||
+            !c->ops->submit(c->engine, tag, e->op, sim_local(w, c))) {
+                sim_trace(w, c->index, "no memory", e->attempt, "for attempt %u", e->attempt);
+                snib__core_refused(&c->core, e, sim_local(w, c));
+                sim_check_refused(w, c, e);
+                return;
+        }
         /* One that is alone leaves at once; others are kept for company. */
         if (c->core.outstanding == 1 && c->ops->flush)
                 c->ops->flush(c->engine);

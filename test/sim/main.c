@@ -100,6 +100,7 @@ static const struct {
     {"direct_grant_of_another_question", "S2", SIM_PLAIN, -1},
     {"direct_grant_too_late", "S2", SIM_PLAIN, -1},
     {"direct_grant_lease_short", "S2", SIM_PLAIN, SIM_QUEUE},
+    {"refused_request_waited_for", "R4", ANYWHERE},
     /* the scripts */
     {"direct_grant_to_the_dead", "L3", SIM_PLAIN, SIM_BYTES},
     {"direct_grant_unheard", "L3", SIM_PLAIN, SIM_BYTES},

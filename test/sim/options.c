@@ -90,6 +90,15 @@ static void draw_application(struct sim_options *o, struct snib__prng *p)
         o->burst_share = coin(p) ? 0 : 500 + (int)below(p, 490);
 }
 
+/* What came to the interface of engines later: drawn apart, so that what a seed drew before
+ * stays. */
+static void draw_variations(struct sim_options *o)
+{
+        struct snib__prng prng = {o->seed ^ 0xfac75ULL}, *p = &prng;
+
+        o->memory_share = below(p, 4) ? 0 : 1 + (int)below(p, 30);
+}
+
 void sim_options_draw(struct sim_options *ret, uint64_t seed)
 {
         struct snib__prng prng = {seed ^ 0x5deece66dULL}, *p = &prng, other = {seed};
@@ -117,6 +126,7 @@ void sim_options_draw(struct sim_options *ret, uint64_t seed)
         o->safety = (5 + (snib__ns)below(p, 11)) * SNIB__S;
         sim_options_draw_faults(o, p);
         draw_application(o, p);
+        draw_variations(o);
 }
 
 void sim_options_fleet(struct sim_options *o, enum sim_subject fleet)
@@ -182,8 +192,9 @@ void sim_options_print(const struct sim_options *o)
         print_time("restarts", o->restarts);
         print_time("data_losses", o->losses);
         print_time("clock_steps", o->steps);
-        printf("\n  per mille: tail=%d split=%d loss=%d hostile=%d note_loss=%d note_dup=%d", o->tail_share,
-               o->split_share, o->loss_share, o->hostile_share, o->note_loss_share, o->note_dup_share);
+        printf("\n  per mille: tail=%d split=%d loss=%d hostile=%d note_loss=%d note_dup=%d no_memory=%d",
+               o->tail_share, o->split_share, o->loss_share, o->hostile_share, o->note_loss_share, o->note_dup_share,
+               o->memory_share);
         printf(" max_hold=%d fixed=%d try=%d timed=%d not_reentrant=%d cancel=%d reenter=%d renew=%d query=%d force=%d "
                "not_fenced=%d share_owner=%d read=%d observe=%d admin=%d delete=%d burst=%d\n",
                o->max_hold_share, o->fixed_share, o->try_share, o->timed_share, o->once_only_share, o->cancel_share,

@@ -106,6 +106,7 @@ struct sim_options {
         snib__ns pause_max;
         int split_share; /* pieces of a byte stream that are cut small */
         int loss_share, hostile_share, note_loss_share, note_dup_share;
+        int memory_share; /* requests that the engine does not take */
         /* a fleet */
         enum sim_subject fleet; /* SIM_MULTI, SIM_RED, SIM_STRIPED; else one server alone */
         int servers, teams;
@@ -460,6 +461,8 @@ void sim_check_clock(struct sim *w);
 /* Data was lost or the wall clock went back. */
 void sim_check_tokens(struct sim *w);
 void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__effect *e);
+/* The engine did not take it. */
+void sim_check_refused(struct sim *w, const struct sim_client *c, const struct snib__effect *e);
 /* The client is about to be told. */
 void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__reply *r, snib__ns now);
 void sim_check_answer(struct sim *w, struct sim_client *c, const struct snib__call *call, const struct sim_hold *h);

@@ -330,14 +330,14 @@ static bool simnet_next(struct snib__engine *base, struct snib__note *ret)
         return true;
 }
 
-static void simnet_submit(struct snib__engine *base, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+static bool simnet_submit(struct snib__engine *base, struct snib__tag tag, const struct snib__op *op, snib__ns now)
 {
         struct simnet *e = snib__container(base, struct simnet, base);
         struct sim_message *m;
 
         if (!e->up || e->flying_count == FLYING_MAX) {
                 note_failed(e, tag, SNIB_EUNREACHABLE, e->up ? "the server does not read" : "not connected");
-                return;
+                return true;
         }
         e->flying[e->flying_count++] = (struct flying){tag, now};
         m = message(e, SIM_OP);
@@ -347,6 +347,7 @@ static void simnet_submit(struct snib__engine *base, struct snib__tag tag, const
                 m->name++;
         m->op.name = (struct snib__name){e->world->names[m->name], op->name.length};
         sim_message_up(e->world, m);
+        return true;
 }
 
 static int name_of(const struct simnet *e, struct snib__name name)
@@ -395,8 +396,6 @@ static void simnet_close(struct snib__engine *base)
 
 static const struct snib__engine_ops queue_engine = {.queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
                                                      .submit = simnet_submit,
-                                                     .watch = simnet_watch,
-                                                     .unwatch = simnet_unwatch,
                                                      .interest = simnet_interest,
                                                      .process = simnet_process,
                                                      .next = simnet_next,

@@ -116,8 +116,6 @@ struct snib__local {
         struct snib__tree waits, waits_due, peers;
         struct snib__list peers_idle;
         unsigned peers_idle_count;
-        struct snib__tag lost[16]; /* requests for which there was no memory */
-        unsigned lost_count;
         void (*trace)(void *arg, const char *line);
         void *trace_arg;
 };

@@ -285,12 +285,6 @@ void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns n
         dispatch(c, item, now);
 }
 
-static void lose(struct snib__local *c, struct snib__tag tag)
-{
-        snib__assert(c->lost_count < sizeof(c->lost) / sizeof(c->lost[0]));
-        c->lost[c->lost_count++] = tag;
-}
-
 static int check_op(struct snib__item *item, const struct snib__op *op)
 {
         if (op->name.length < 1 || op->name.length > SNIB_NAME_MAX)
@@ -309,27 +303,26 @@ static int check_op(struct snib__item *item, const struct snib__op *op)
         return 0;
 }
 
-static void local_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+static bool local_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
 {
         struct snib__local *c = local(e);
         struct snib__item *item = item_get(c, SNIB__TASK_OP);
         int r;
 
-        if (!item) {
-                lose(c, tag);
-                return;
-        }
+        if (!item)
+                return false;
         item->note.tag = tag;
         r = check_op(item, op);
         if (r < 0) {
                 snib__item_fail(item, r);
                 push_note(c, item, SNIB__NOTE_REPLY);
-                return;
+                return true;
         }
         item->op = *op;
         set_name(item, op->name);
         item->work.gate = op->verb != SNIB__QUERY;
         dispatch(c, item, now);
+        return true;
 }
 
 /* SQLITE_DONE when everything has its note. */
@@ -360,16 +353,14 @@ static int list_all(struct snib__local *c, struct snib__tag tag, snib__ns now)
         return rc;
 }
 
-static void local_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
+static bool local_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
 {
         struct snib__local *c = local(e);
         struct snib__item *item = item_get(c, SNIB__TASK_OP);
         int rc = SQLITE_BUSY;
 
-        if (!item) {
-                lose(c, tag);
-                return;
-        }
+        if (!item)
+                return false;
         item->note.tag = tag;
         item->note.reply.status = SNIB__INFO;
         item->note.reply.left_ms = -1;
@@ -382,16 +373,7 @@ static void local_list(struct snib__engine *e, struct snib__tag tag, snib__ns no
         snib__rows_list_end(c->store);
         (void)pthread_mutex_unlock(&c->store->lock);
         push_note(c, item, SNIB__NOTE_REPLY);
-}
-
-/* A grant reaches exactly the waiter that is meant; there is nothing to watch. */
-static void local_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
-{
-        (void)tell(local(e), SNIB__NOTE_WATCHING, topic->name, NULL);
-}
-
-static void local_unwatch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
-{
+        return true;
 }
 
 static void local_interest(struct snib__engine *e, snib__ns now, struct snib__interest *ret)
@@ -406,7 +388,7 @@ static void local_interest(struct snib__engine *e, snib__ns now, struct snib__in
         ret->deadline = snib__waits_deadline(c);
         if (!snib__list_empty(&c->outstanding))
                 ret->deadline = snib__min(ret->deadline, item_of(c->outstanding.next)->due);
-        if (!snib__list_empty(&c->notes) || c->lost_count)
+        if (!snib__list_empty(&c->notes))
                 ret->deadline = now;
 }
 
@@ -543,21 +525,10 @@ static bool local_next(struct snib__engine *e, struct snib__note *ret)
         struct snib__local *c = local(e);
         struct snib__list *l = snib__list_take(&c->notes);
 
-        if (l) {
-                *ret = item_of(l)->note;
-                snib__list_append(&c->spent, l);
-                return true;
-        }
-        if (c->lost_count == 0)
+        if (!l)
                 return false;
-        *ret = (struct snib__note){.kind = SNIB__NOTE_REPLY, .tag = c->lost[--c->lost_count]};
-        ret->reply = (struct snib__reply){.status = SNIB__FAILED,
-                                          .error = SNIB_ENOMEM,
-                                          .left_ms = -1,
-                                          .waiters = -1,
-                                          .holders = -1,
-                                          .value = -1,
-                                          .limit = -1};
+        *ret = item_of(l)->note;
+        snib__list_append(&c->spent, l);
         return true;
 }
 
@@ -808,8 +779,6 @@ const struct snib__engine_ops snib__local_engine = {
     .open = local_open,
     .submit = local_submit,
     .list = local_list,
-    .watch = local_watch,
-    .unwatch = local_unwatch,
     .interest = local_interest,
     .process = local_process,
     .next = local_next,

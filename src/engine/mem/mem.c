@@ -32,9 +32,6 @@
 /* Completions that are kept for reuse, so that a lock taken and released in a loop allocates
  * nothing. */
 #define SPARES_MAX 64
-/* Requests that may fail for want of memory between two calls of process(). More than that ends the
- * program. */
-#define REFUSED_MAX 256
 
 /* Whom one call of the model tells: at most all who wait and all who held. */
 static struct snib__tell tells[SNIB__WAITERS_MAX + SNIB__SEATS_MAX];
@@ -55,10 +52,8 @@ struct client {
         struct snib__list taken;   /* notes whose name the caller may still look at */
         struct snib__list spares;  /* entries without a name */
         int spare_count;
-        int refused_count;
-        struct snib__tag refused[REFUSED_MAX]; /* requests there was no memory to answer */
-        snib__ns armed;                        /* what interest() last said */
-        int fd;                                /* eventfd: pending has something from another client */
+        snib__ns armed; /* what interest() last said */
+        int fd;         /* eventfd: pending has something from another client */
         bool inert;
         char uuid[37];
 };
@@ -257,25 +252,19 @@ static void execute(struct client *c, const struct snib__op *op, snib__ns now, s
                 publish(c, r, &change);
 }
 
-static void mem_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+static bool mem_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
 {
         struct client *c = client_of(e);
+        struct entry *n = c->inert ? NULL : entry_plain(c, SNIB__NOTE_REPLY);
 
-        if (c->inert)
-                return;
+        if (!n)
+                return false;
+        n->note.tag = tag;
         snib__mem_lock();
-
-        struct entry *n = entry_plain(c, SNIB__NOTE_REPLY);
-
-        if (n) {
-                n->note.tag = tag;
-                execute(c, op, now, n);
-                snib__list_append(&c->pending, &n->link);
-        } else {
-                snib__assert(c->refused_count < REFUSED_MAX);
-                c->refused[c->refused_count++] = tag;
-        }
+        execute(c, op, now, n);
+        snib__list_append(&c->pending, &n->link);
         snib__mem_unlock();
+        return true;
 }
 
 /* Notes for all that is held or exists: true, or false when memory ran out. */
@@ -301,26 +290,18 @@ static bool list_held(struct client *c, struct snib__tag tag, struct snib__clock
         return true;
 }
 
-static void mem_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
+static bool mem_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
 {
         struct client *c = client_of(e);
+        struct entry *end = c->inert ? NULL : entry_plain(c, SNIB__NOTE_REPLY);
         struct snib__list found;
 
-        if (c->inert)
-                return;
-        snib__list_init(&found);
-        snib__mem_lock();
-
-        struct entry *end = entry_plain(c, SNIB__NOTE_REPLY);
-
-        if (!end) {
-                snib__assert(c->refused_count < REFUSED_MAX);
-                c->refused[c->refused_count++] = tag;
-                snib__mem_unlock();
-                return;
-        }
+        if (!end)
+                return false;
         end->note.tag = tag;
         end->note.reply = (struct snib__reply){.status = SNIB__INFO, .left_ms = -1, .waiters = -1};
+        snib__list_init(&found);
+        snib__mem_lock();
         expire(c, now);
         if (list_held(c, tag, snib__mem_space_clock(c->space, now), &found)) {
                 for (struct snib__list *it; (it = snib__list_take(&found));)
@@ -331,12 +312,7 @@ static void mem_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
         snib__list_append(&c->pending, &end->link);
         snib__mem_unlock();
         entries_free(&found);
-}
-
-/* Without SNIB__TRAIT_WATCH there is nothing to watch: a waiter's turn comes as GRANTED. */
-static void mem_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
-{
-        (void)e, (void)topic, (void)now;
+        return true;
 }
 
 static void mem_interest(struct snib__engine *e, snib__ns now, struct snib__interest *ret)
@@ -353,7 +329,7 @@ static void mem_interest(struct snib__engine *e, snib__ns now, struct snib__inte
         snib__mem_lock();
         struct snib__mem_record *r = snib__mem_space_first_due(c->space);
 
-        if (c->refused_count || !snib__list_empty(&c->pending) || !snib__list_empty(&c->ready))
+        if (!snib__list_empty(&c->pending) || !snib__list_empty(&c->ready))
                 ret->deadline = now;
         else if (r)
                 ret->deadline = r->due;
@@ -386,16 +362,10 @@ static bool mem_next(struct snib__engine *e, struct snib__note *ret)
         struct client *c = client_of(e);
         struct snib__list *it = c->inert ? NULL : snib__list_take(&c->ready);
 
-        if (it) {
-                *ret = snib__container(it, struct entry, link)->note;
-                snib__list_append(&c->taken, it);
-                return true;
-        }
-        if (c->inert || c->refused_count == 0)
+        if (!it)
                 return false;
-        *ret = (struct snib__note){.kind = SNIB__NOTE_REPLY, .tag = c->refused[0]};
-        fail(&ret->reply, SNIB_ENOMEM, "out of memory");
-        memmove(&c->refused[0], &c->refused[1], (size_t)--c->refused_count * sizeof(c->refused[0]));
+        *ret = snib__container(it, struct entry, link)->note;
+        snib__list_append(&c->taken, it);
         return true;
 }
 
@@ -547,8 +517,6 @@ const struct snib__engine_ops snib__mem_engine = {
     .open = mem_open,
     .submit = mem_submit,
     .list = mem_list,
-    .watch = mem_watch,
-    .unwatch = mem_watch,
     .interest = mem_interest,
     .process = mem_process,
     .next = mem_next,

@@ -19,8 +19,6 @@
 #include "engine/redis/resp.h"
 #include "engine/redis/script.h"
 
-/* Requests refused for lack of memory that can wait for next(); see redis.c. */
-#define SNIB__REDIS_REFUSED_MAX 512
 /* Holds that one script renews: it keeps the server for a fifth of a millisecond. */
 #define SNIB__REDIS_RENEWALS_MAX 100
 /* Room for the name of a key or channel beside an object: prefix, braces, the name, an id,
@@ -101,8 +99,7 @@ enum note_of {
         NOTE_OF_GRANT,
         NOTE_OF_UP,
         NOTE_OF_DOWN,
-        NOTE_OF_LISTED,
-        NOTE_OF_REFUSED
+        NOTE_OF_LISTED
 };
 struct note {
         struct snib__list link; /* in redis.notes */
@@ -266,12 +263,6 @@ struct redis {
         struct snib__list listings, spent_listings;
         struct note up, down;
         struct snib_error down_error;
-        struct refused {
-                struct note note;
-                struct snib__tag tag;
-                int error;
-        } refused[SNIB__REDIS_REFUSED_MAX];
-        size_t refusals; /* in use; taken back by process() */
         struct who_entry who_cache[SNIB__WHO_CACHE];
         snib__ns who_look_up; /* no other look-up before this */
         bool who_used;        /* this client has held or waited: others may want to know who it is */
@@ -284,12 +275,10 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
 void snib__redis_request_free(struct redis *r, struct request *q);
 /* Gives unusually much memory back before it is used again. */
 void snib__redis_request_trim(struct request *q);
-/* A request about an object, not sent yet; NULL: memory is short, and it is told so. */
+/* A request about an object, not sent yet; NULL: memory is short. */
 struct request *snib__redis_op(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now);
 void snib__redis_tell(struct redis *r, struct note *note, enum note_of of);
 void snib__redis_untell(struct note *note);
-/* Completes what there was no memory to make a request of. */
-void snib__redis_refuse(struct redis *r, struct snib__tag tag, int error);
 /* Completes an op or a listing: its reply is set. */
 void snib__redis_complete(struct redis *r, struct request *q);
 __attribute__((format(printf, 4, 5))) void snib__redis_fail(struct redis *r, struct request *q, int code,
@@ -348,7 +337,7 @@ bool snib__op_keep_answer(struct request *q, const void *data, size_t length);
 
 /* renew.c */
 /* Takes a renewal, which is to be sent with others. */
-void snib__renewals_add(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now);
+bool snib__renewals_add(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now);
 /* Sends what was gathered. */
 void snib__renewals_send(struct redis *r, snib__ns now);
 bool snib__renewals_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
@@ -461,7 +450,7 @@ bool snib__who_reply(struct redis *r, const struct snib__id *id, const struct sn
                      snib__ns now, struct snib__who *ret);
 
 /* listing.c */
-void snib__listing_start(struct redis *r, struct snib__tag tag, snib__ns now);
+bool snib__listing_start(struct redis *r, struct snib__tag tag, snib__ns now);
 void snib__listing_advance(struct redis *r, struct listing *l, snib__ns now);
 bool snib__listing_reply(struct redis *r, struct request *q, const struct snib__resp_value *values, size_t count,
                          snib__ns now);

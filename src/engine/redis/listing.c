@@ -34,29 +34,28 @@ void snib__listing_free(struct redis *r, struct listing *l)
         free(l);
 }
 
-void snib__listing_start(struct redis *r, struct snib__tag tag, snib__ns now)
+bool snib__listing_start(struct redis *r, struct snib__tag tag, snib__ns now)
 {
         struct request *end = snib__redis_request(r, REQUEST_OP, now);
         struct listing *l;
 
-        if (!end) {
-                snib__redis_refuse(r, tag, SNIB_ENOMEM);
-                return;
-        }
+        if (!end)
+                return false;
         end->tag = tag;
         l = snib__alloc(sizeof(*l));
         if (l)
                 l->items = snib__alloc(SNIB__LISTING_BATCH * sizeof(*l->items));
         if (!l || !l->items) {
                 free(l);
-                snib__redis_fail(r, end, SNIB_ENOMEM, "out of memory");
-                return;
+                snib__redis_request_free(r, end);
+                return false;
         }
         l->tag = tag;
         l->end = end;
         l->cursor[0] = '0';
         snib__list_append(&r->listings, &l->link);
         snib__listing_advance(r, l, now);
+        return true;
 }
 
 static void end(struct redis *r, struct listing *l)

@@ -108,19 +108,6 @@ void snib__redis_fail(struct redis *r, struct request *q, int code, const char *
         snib__redis_complete(r, q);
 }
 
-/* There is not even memory for the request. The runtime takes notes after every few submits, so a
- * fixed number of places is plenty; if they are all taken, the process cannot go on anyway. */
-void snib__redis_refuse(struct redis *r, struct snib__tag tag, int error)
-{
-        struct refused *f;
-
-        snib__assert(r->refusals < SNIB__REDIS_REFUSED_MAX);
-        f = &r->refused[r->refusals++];
-        f->tag = tag;
-        f->error = error;
-        snib__redis_tell(r, &f->note, NOTE_OF_REFUSED);
-}
-
 /* ---- what connections report */
 
 bool snib__redis_reply(struct redis *r, struct request *q, const struct snib__resp_value *v, size_t count, snib__ns now,
@@ -278,7 +265,6 @@ struct request *snib__redis_op(struct redis *r, struct snib__tag tag, const stru
         if (!q || !snib__op_keep(q, op)) {
                 if (q)
                         snib__redis_request_free(r, q);
-                snib__redis_refuse(r, tag, SNIB_ENOMEM);
                 return NULL;
         }
         q->tag = tag;
@@ -288,7 +274,7 @@ struct request *snib__redis_op(struct redis *r, struct snib__tag tag, const stru
         return q;
 }
 
-static void redis_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+static bool redis_submit(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now)
 {
         struct redis *r = redis_of(e);
         const struct row *row = snib__op_row(op);
@@ -297,10 +283,8 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
 
         if (op->leave)
                 snib__who_left(r, op->lease_ms);
-        if (ready && row && row->script == SNIB__SCRIPT_RENEW && op->name.length <= SNIB_NAME_MAX) {
-                snib__renewals_add(r, tag, op, now);
-                return;
-        }
+        if (ready && row && row->script == SNIB__SCRIPT_RENEW && op->name.length <= SNIB_NAME_MAX)
+                return snib__renewals_add(r, tag, op, now);
         q = snib__redis_op(r, tag, op, now);
         if (q && !row)
                 snib__redis_fail(r, q, SNIB_EUNSUPPORTED, "redis:// cannot do that with %s%s",
@@ -309,6 +293,7 @@ static void redis_submit(struct snib__engine *e, struct snib__tag tag, const str
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
         else if (q)
                 send_op(r, q, now);
+        return q;
 }
 
 static void redis_flush(struct snib__engine *e)
@@ -326,22 +311,22 @@ static bool lists(const struct redis *r)
         return strspn(r->version, "0123456789") != 1 || r->version[0] >= '6'; /* it may not have said */
 }
 
-static void redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
+static bool redis_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
 {
         struct redis *r = redis_of(e);
         struct request *q;
 
         send_renewals(r, now);
-        if (lists(r)) {
-                snib__listing_start(r, tag, now);
-        } else if ((q = snib__redis_request(r, REQUEST_OP, now))) {
-                q->tag = tag;
-                snib__redis_fail(r, q, SNIB_EUNSUPPORTED,
-                                 "it needs Redis 6.0 or later, and the server is %s; ask about single names instead",
-                                 r->version);
-        } else {
-                snib__redis_refuse(r, tag, SNIB_ENOMEM);
-        }
+        if (lists(r))
+                return snib__listing_start(r, tag, now);
+        q = snib__redis_request(r, REQUEST_OP, now);
+        if (!q)
+                return false;
+        q->tag = tag;
+        snib__redis_fail(r, q, SNIB_EUNSUPPORTED,
+                         "it needs Redis 6.0 or later, and the server is %s; ask about single names instead",
+                         r->version);
+        return true;
 }
 
 static void redis_watch(struct snib__engine *e, const struct snib__topic *topic, snib__ns now)
@@ -401,8 +386,6 @@ static void recycle(struct redis *r, snib__ns now)
         }
         for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
                 snib__listing_free(r, snib__container(it, struct listing, link));
-        for (; r->refusals && !snib__list_linked(&r->refused[r->refusals - 1].note.link); r->refusals--)
-                ;
         if (r->grants > 0)
                 snib__granted_recycle(r);
         if (r->sweep)
@@ -501,13 +484,6 @@ static bool redis_next(struct snib__engine *e, struct snib__note *ret)
                                                   .error = r->down_error.code,
                                                   .engine_code = r->down_error.engine_code,
                                                   .error_text = r->down_error.text};
-                break;
-        case NOTE_OF_REFUSED:
-                ret->kind = SNIB__NOTE_REPLY;
-                ret->tag = snib__container(note, struct refused, note)->tag;
-                ret->reply = (struct snib__reply){.status = SNIB__FAILED,
-                                                  .error = snib__container(note, struct refused, note)->error,
-                                                  .error_text = "out of memory"};
                 break;
         }
         return true;

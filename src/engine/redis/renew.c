@@ -28,7 +28,8 @@ struct batch {
                 uint16_t name_length;
                 uint8_t id_length;
                 uint8_t kind;
-                bool apart; /* it has become a request of its own */
+                bool apart;  /* it has become a request of its own */
+                bool unsaid; /* it should have, and there was no memory for that */
         } of[SNIB__REDIS_RENEWALS_MAX];
 };
 
@@ -106,17 +107,16 @@ static bool put(struct batch *b, struct snib__tag tag, const struct snib__op *op
         return true;
 }
 
-void snib__renewals_add(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+bool snib__renewals_add(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now)
 {
         if (!r->renewals)
                 r->renewals = batch_new(r);
-        if (!r->renewals || !put(r->renewals, tag, op)) {
-                snib__redis_refuse(r, tag, SNIB_ENOMEM);
-                return;
-        }
+        if (!r->renewals || !put(r->renewals, tag, op))
+                return false;
         r->renewals_at = now;
         if (r->renewals->count == SNIB__REDIS_RENEWALS_MAX)
                 snib__renewals_send(r, now);
+        return true;
 }
 
 /* One command for all. */
@@ -145,15 +145,19 @@ static bool send_many(struct redis *r, struct batch *b, snib__ns now)
         return true;
 }
 
-/* A request of its own for one of a batch; NULL: memory is short, and it is told so. */
+/* A request of its own for one of a batch; NULL: memory is short, and the batch tells it so. */
 static struct request *set_apart(struct redis *r, struct batch *b, struct renewal *n, snib__ns now)
 {
         struct snib__op op = {
             .verb = SNIB__RENEW, .kind = n->kind, .name = name_of(b, n), .lease_ms = n->lease_ms, .n = 1};
 
+        struct request *q;
+
         memcpy(op.id.text, id_of(b, n), n->id_length);
-        n->apart = true;
-        return snib__redis_op(r, n->tag, &op, now);
+        q = snib__redis_op(r, n->tag, &op, now);
+        n->apart = q;
+        n->unsaid = !q;
+        return q;
 }
 
 static void send_one(struct redis *r, struct batch *b, snib__ns now)
@@ -181,9 +185,13 @@ bool snib__renewals_next(struct request *q, struct snib__note *ret)
 {
         struct batch *b = batch_of(q);
 
-        ret->tag = b->of[b->next].tag;
-        ret->reply.kind = b->of[b->next].kind;
-        b->next++;
+        const struct renewal *n = &b->of[b->next++];
+
+        ret->tag = n->tag;
+        if (n->unsaid)
+                ret->reply = (struct snib__reply){
+                    .status = SNIB__FAILED, .error = SNIB_ENOMEM, .error_text = "out of memory", .left_ms = -1};
+        ret->reply.kind = n->kind;
         return any_left(b);
 }
 
@@ -226,8 +234,9 @@ static void send_text(struct redis *r, struct batch *b, snib__ns now)
 
                 if (q && snib__op_overtaken(r, q->op.name)) {
                         snib__redis_fail(r, q, SNIB_ENOTREADY, "%s", snib__redis_forgotten);
+                } else if (q && !snib__renewals_add(r, q->tag, &q->op, now)) {
+                        snib__redis_fail(r, q, SNIB_ENOMEM, "out of memory");
                 } else if (q) {
-                        snib__renewals_add(r, q->tag, &q->op, now);
                         snib__redis_request_free(r, q);
                 }
         }
