@@ -292,8 +292,30 @@ static void address_looks(struct snib__item *item)
         }
 }
 
+/* Who finds by a look that somebody seated it was not told: that one died before it came to it.
+ * Then those behind it, seated with it, may not have been told either, and they watched only whom
+ * they stood behind. */
+static bool address_others(struct snib__item *item)
+{
+        const struct snib__store *s = item->client->store;
+        const struct snib__record *r = &s->record;
+        const struct snib__holder *own = snib__rows_seat(r, &item->op.id);
+
+        if (item->task != SNIB__TASK_LOOK || !own)
+                return false;
+        for (size_t i = 0; i < s->change.tells; i++)
+                if (snib__id_equal(&s->change.tell[i].id, &item->op.id)) /* seated by this look */
+                        return false;
+        for (const struct snib__holder *h = &r->holder[r->held]; --h > own;)
+                if (!h->claimed)
+                        add_mail(item, (struct snib__mail){.kind = SNIB__MAIL_GRANTED, .id = h->seat.id});
+        return true;
+}
+
 /* Whoever may go on, whose hold was ended, and who has somebody else before it now. The first in
- * the queue watches the one before it go to its seat; when several sit it looks who they are. */
+ * the queue watches the one before it go to its seat; when several sit it looks who they are. The
+ * first of those who may go on is told last: it watches who tells, and if that one dies before,
+ * looks and tells the others. */
 static void address_mails(struct snib__item *item)
 {
         const struct snib__store *s = item->client->store;
@@ -302,14 +324,15 @@ static void address_mails(struct snib__item *item)
         bool seated = item->new_hold;
 
         item->mails = 0;
-        for (size_t i = 0; i < s->change.tells; i++) {
+        for (size_t i = 0; i < s->change.tells; i++)
                 seated |= s->change.tell[i].kind == SNIB__TELL_GRANTED;
-                mail_tell(item, &s->change.tell[i]);
-        }
         if (s->change.queue)
                 address_looks(item);
+        seated |= address_others(item);
         if (seated && r->held > 1 && first < r->queued)
                 mail_look(item, &r->queue[first].seat.id);
+        for (size_t i = s->change.tells; i-- > 0;)
+                mail_tell(item, &s->change.tell[i]);
 }
 
 static void roll_back(struct snib__store *s)
