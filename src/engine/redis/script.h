@@ -4,7 +4,8 @@
 
 /*
  * The server-side scripts. Their sources, with what they take and answer, are the files in
- * scripts/; the table is written by tools/embed.py in the order of the enum.
+ * scripts/. The enum is the list of them: tools/embed.py reads it and writes the table in its
+ * order.
  */
 
 #include <stddef.h>

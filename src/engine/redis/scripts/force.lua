@@ -3,16 +3,7 @@
 -- {1, left, holder}: this was there and is no more; {0, -2, ''}: nobody held it; {-1, fields,
 -- what}: no lock of this kind, see what_hash.lua.
 local channel, streak, late = ARGV[1], ARGV[2], 16
-local fields = redis.call('HLEN', KEYS[1])
-if fields == 0 then
-  return {0, -2, ''}
-end
--- include lock_field.lua
--- include what_hash.lua
-local held = fields == 1 and redis.call('HGETALL', KEYS[1])
-if not held or not lock_field(held[1], held[2]) then
-  return what_hash(fields)
-end
+-- include held.lua
 local left, holder = redis.call('PTTL', KEYS[1]), held[1]
 local leaver, removed = holder, redis.call('DEL', KEYS[1])
 local granted, free = false, '0'

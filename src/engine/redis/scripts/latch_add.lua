@@ -2,12 +2,8 @@
 -- KEYS[2] memory of this request; ARGV[1] how many, below 0, ARGV[2] channel, ARGV[3] how long to
 -- remember in ms, ARGV[4] 1: a repetition, whose refusal is remembered, too. {1, count}: done, now
 -- or before; {0, 0}: it was open, now or before; {-1}: a string, but no number.
-local count = redis.call('GET', KEYS[1])
-local done = redis.call('GET', KEYS[2])
--- include done.lua
-if count and not count:find('^%-?%d+$') then
-  return {-1}
-end
+-- include number.lua
+local count = number
 if not count or tonumber(count) <= 0 then
   if ARGV[4] == '1' then
     redis.pcall('SET', KEYS[2], 'no0', 'PX', ARGV[3])

@@ -3,18 +3,12 @@
 -- channel, ARGV[2] how long to remember in ms, ARGV[3] 1: a repetition, whose refusal is
 -- remembered, too. {1, 0}: removed, now or before; {0, 0}: it was open, now or before; {-1}: a
 -- string, but no number.
-local count = redis.call('GET', KEYS[1])
-local done = redis.call('GET', KEYS[2])
-if done then
-  return {done == 'no' and 0 or 1, 0}
-end
-if count and not count:find('^%-?%d+$') then
-  return {-1}
-end
+-- include number.lua
+local count = number
 redis.call('DEL', KEYS[1])
 if not count or tonumber(count) <= 0 then
   if ARGV[3] == '1' then
-    redis.pcall('SET', KEYS[2], 'no', 'PX', ARGV[2])
+    redis.pcall('SET', KEYS[2], 'no0', 'PX', ARGV[2])
   end
   return {0, 0}
 end

@@ -3,12 +3,8 @@
 -- ARGV[2] channel, ARGV[3] how long to remember in ms, ARGV[4] 1: a repetition, whose refusal is
 -- remembered, too. {1, count}: done, now or before; {0, count}: it has one, now or before; {-1}: a
 -- string, but no number.
-local count = redis.call('GET', KEYS[1])
-local done = redis.call('GET', KEYS[2])
--- include done.lua
-if count and not count:find('^%-?%d+$') then
-  return {-1}
-end
+-- include number.lua
+local count = number
 if count and tonumber(count) > 0 then
   if ARGV[4] == '1' then
     redis.pcall('SET', KEYS[2], 'no' .. count, 'PX', ARGV[3])

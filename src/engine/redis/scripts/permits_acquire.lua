@@ -4,12 +4,7 @@
 -- ARGV[3] ids, 16 bytes each, one after the other, ARGV[4] channel. {1, now in us}: taken; {2, now
 -- in us}: were out; {0, free, ms until the first expires or -1}: not enough; {0}: there are none;
 -- {3}: with a token: none of them is out; {-1}: a string, but no number.
--- include clock.lua
-local free = redis.call('GET', KEYS[1])
-local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
-if free and not free:find('^%-?%d+$') then
-  return {-1}
-end
+-- include permits.lua
 -- include reap.lua
 local ids, own = {}, {}
 for at = 1, #ARGV[3], 16 do

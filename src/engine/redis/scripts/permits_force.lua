@@ -1,12 +1,7 @@
 -- Takes back every permit that is out.
 -- KEYS[1] how many are free, KEYS[2] who is out until when; ARGV[1] channel.
 -- {1, how many were free, how many were out}; {0}: there are none; {-1}: a string, but no number.
--- include clock.lua
-local free = redis.call('GET', KEYS[1])
-local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
-if free and not free:find('^%-?%d+$') then
-  return {-1}
-end
+-- include permits.lua
 local all = redis.call('ZCARD', KEYS[2])
 -- May all go back? A write that changes nothing first: a full server takes back.
 if free and all > 0 then

@@ -1,14 +1,9 @@
 -- Says how many permits there are; changes nothing: those whose lease is over count as free before
 -- anybody takes them back. KEYS[1] how many are free, KEYS[2] who is out until when. {1, free, out,
 -- ms until the first expires or -1}; {0}: there are none; {-1}: a string, but no number.
--- include clock.lua
-local free = redis.call('GET', KEYS[1])
-local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
+-- include permits.lua
 if not free then
   return {0}
-end
-if not free:find('^%-?%d+$') then
-  return {-1}
 end
 local first = redis.call('ZRANGE', KEYS[2], dead, dead, 'WITHSCORES')
 local ends = tonumber(first[2] or 922337203685477)

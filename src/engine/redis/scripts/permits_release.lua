@@ -5,13 +5,8 @@
 -- ARGV[3] how long to remember in ms, ARGV[4] 1: a repetition, whose refusal is remembered, too.
 -- {1}: given back, now or before; {0}: none of them, or not all, are out, now or before; {-1}: a
 -- string, but no number.
--- include clock.lua
-local free = redis.call('GET', KEYS[1])
-local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
+-- include permits.lua
 local done = KEYS[3] and redis.call('GET', KEYS[3])
-if free and not free:find('^%-?%d+$') then
-  return {-1}
-end
 if done then
   return {done == 'no' and 0 or 1}
 end

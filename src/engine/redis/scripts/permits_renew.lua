@@ -2,12 +2,7 @@
 -- out until when; ARGV[1] lease in ms, 0: for ever, ARGV[2] ids, 16 bytes each, one after the
 -- other, ARGV[3] channel. {1}: renewed; {0}: not all of them are out; {-1}: a string, but no
 -- number.
--- include clock.lua
-local free = redis.call('GET', KEYS[1])
-local dead = redis.call('ZCOUNT', KEYS[2], '-inf', now)
-if free and not free:find('^%-?%d+$') then
-  return {-1}
-end
+-- include permits.lua
 -- include reap.lua
 if dead > 0 and left > 0 then
   redis.pcall('PUBLISH', ARGV[3], left)

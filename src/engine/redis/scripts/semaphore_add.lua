@@ -3,17 +3,13 @@
 -- to remember in ms, ARGV[5] 1: a repetition, whose refusal is remembered, too. {1, free}: done,
 -- now or before; {0}: it does not exist, now or before; {-1}: a string, but no number; {-2}: out of
 -- range.
-local free = redis.call('GET', KEYS[1])
-local done = redis.call('GET', KEYS[2])
--- include done.lua
+-- include number.lua
+local free = number
 if not free and ARGV[2] == '1' then
   if ARGV[5] == '1' then
     redis.pcall('SET', KEYS[2], 'no', 'PX', ARGV[4])
   end
   return {0}
-end
-if free and not free:find('^%-?%d+$') then
-  return {-1}
 end
 local sum = (free or 0) + ARGV[1]
 if sum > 2147483647 or sum < -2147483647 then

@@ -2,20 +2,14 @@
 -- memory of this request; ARGV[1] how long to remember in ms, ARGV[2] 1: a repetition, whose
 -- refusal is remembered, too. {1}: removed, now or before; {0}: it does not exist, now or before;
 -- {-1}: a string, but no number.
-local free = redis.call('GET', KEYS[1])
-local done = redis.call('GET', KEYS[2])
-if done then
-  return {done == 'no' and 0 or 1}
-end
+-- include number.lua
+local free = number
 if not free then
   if ARGV[2] == '1' then
     redis.pcall('SET', KEYS[2], 'no', 'PX', ARGV[1])
   end
   return {0}
 end
-if not free:find('^%-?%d+$') then
-  return {-1}
-end
 redis.call('DEL', KEYS[1])
-redis.pcall('SET', KEYS[2], '0', 'PX', ARGV[1])
+redis.pcall('SET', KEYS[2], '', 'PX', ARGV[1])
 return {1}

@@ -2,14 +2,8 @@
 -- KEYS[1] the semaphore, KEYS[2] memory of this request; ARGV[1] how long to remember in ms,
 -- ARGV[2] 1: a repetition, which is remembered even if there was nothing to take.
 -- {1, how many}: taken, now or before, perhaps 0; {-1}: a string, but no number.
-local free = redis.call('GET', KEYS[1])
-local done = redis.call('GET', KEYS[2])
-if done then
-  return {1, tonumber(done)}
-end
-if free and not free:find('^%-?%d+$') then
-  return {-1}
-end
+-- include number.lua
+local free = number
 if not free or tonumber(free) <= 0 then
   if ARGV[2] == '1' then
     redis.pcall('SET', KEYS[2], '0', 'PX', ARGV[1])

@@ -3,13 +3,9 @@
 -- ARGV[4] how long to remember in ms, ARGV[5] 1: a repetition, whose refusal is remembered, too.
 -- {1, free}: done, now or before; {0, free}: it exists, now or before; {-1}: a string, but no
 -- number.
-local free = redis.call('GET', KEYS[1])
-local done = redis.call('GET', KEYS[2])
--- include done.lua
+-- include number.lua
+local free = number
 if free then
-  if not free:find('^%-?%d+$') then
-    return {-1}
-  end
   if ARGV[5] == '1' then
     redis.pcall('SET', KEYS[2], 'no' .. free, 'PX', ARGV[4])
   end
