@@ -70,14 +70,17 @@ static struct snib__id own_id(int x, int life)
 /* The actor with this id, -1 nobody. */
 static int actor_of(const struct world *w, const struct snib__id *id)
 {
-        for (int x = 0; x < w->scenario->actors; x++) {
-                struct snib__id own = own_id(x, w->b[x].life);
+        int x = id->text[40] - '0'; /* the last digit of its number, if it is one */
+        struct snib__id own;
 
-                if (strcmp(id->text, own.text) == 0)
-                        return x;
-        }
-        return -1;
+        if (x < 0 || x >= w->scenario->actors)
+                return -1;
+        own = own_id(x, w->b[x].life);
+        return strcmp(id->text, own.text) == 0 ? x : -1;
 }
+
+/* The actor who does not say the number of its request. */
+#define SAYS_NO_NUMBER 1
 
 static const struct actor *actor(const struct world *w, int x)
 {
@@ -946,10 +949,30 @@ static void ask_actor(const struct world *w, struct step *s)
         s->op.n = a->n;
         s->op.lease_ms = a->lease_ms;
         s->op.enqueue = s->action.kind == ENQUEUE || s->action.kind == LATE;
-        if (s->op.verb == SNIB__ACQUIRE && s->action.who != 1) /* one does not say it */
+        if (s->op.verb == SNIB__ACQUIRE && s->action.who != SAYS_NO_NUMBER)
                 s->op.number = w->b[s->action.who].asked + 1;
         if (a->under)
                 s->op.under = own_id(a->under - 1, 0);
+}
+
+/* Whether something is said of this actor alone. */
+static bool singled_out(const struct scenario *s, int x)
+{
+        bool it = x == SAYS_NO_NUMBER && !s->actor[x].observer;
+
+        for (int y = 0; y < s->actors; y++)
+                it |= s->actor[y].under == x + 1;
+        for (int o = 0; o < s->others; o++)
+                it |= s->other[o].permits && x == 0;
+        return it;
+}
+
+bool world_alike(const struct scenario *s, int x, int y)
+{
+        const struct actor *a = &s->actor[x], *b = &s->actor[y];
+
+        return x == y || (a->kind == b->kind && a->n == b->n && a->lease_ms == b->lease_ms && a->under == b->under &&
+                          a->observer == b->observer && !singled_out(s, x) && !singled_out(s, y));
 }
 
 /* What somebody else asks. */

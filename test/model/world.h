@@ -101,6 +101,8 @@ struct world {
         struct snib__done done[REMEMBERED];
 };
 
+/* Whether these two actors differ in nothing but their names. */
+bool world_alike(const struct scenario *s, int x, int y);
 struct world world_new(const struct scenario *scenario);
 /* The number of an actor's place in the queue, observers included, 0 if it has none. */
 int world_place(const struct world *w, int x);
