@@ -8,7 +8,9 @@ import time
 
 from kit import Beats, Tap, boot_ns, equal, finish, run, start, stop, until
 
-LEASE_MS = 1000  # of a wrapper that is stopped or killed: what it ran is gone within it
+# Of a wrapper that is stopped or killed: what it ran is gone within it, if a machine that stalls
+# stalls less than the margin for the kill, a twentieth.
+LEASE_MS = 3000
 CALM = ["--lease", "20s"]  # of one whose lease is not what the case is about: a machine that stalls must not end it
 BEHAVIOURS = ["exits_0", "exits_7", "killed", "ignores_term", "forks_grandchild", "daemonises", "closes_descriptors"]
 FATES = ["normal", "TERM", "KILL", "STOP"]

@@ -16,6 +16,11 @@ int64_t fault_lease_ms(void)
         return 600 * wait_slow();
 }
 
+int64_t fault_late_ms(void)
+{
+        return 300 * wait_slow();
+}
+
 snib_client *fault_open(const char *url, int64_t timeout_ms)
 {
         struct snib_error err = SNIB_ERROR_INIT;

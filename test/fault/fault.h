@@ -25,6 +25,10 @@
  * this build. */
 int64_t fault_lease_ms(void);
 
+/* How late something may be that has its time, on a machine that does other things too. Less than
+ * what another reason would cost: a poll (1 s), half a lease, a renewal. */
+int64_t fault_late_ms(void);
+
 /* A client whose answers may take `timeout_ms` (0: the default). */
 snib_client *fault_open(const char *url, int64_t timeout_ms);
 

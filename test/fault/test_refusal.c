@@ -135,7 +135,7 @@ static void F46_a_server_read_only_for_too_long_is_a_loss(void **state)
         fault_do(s.server, "REPLICAOF 127.0.0.1 1");
         acquired = wait_now_ms();
         (void)fault_lost(grant, &loss, fault_lease_ms() * 2);
-        assert_true(atomic_load(&loss.at_ms) < acquired + fault_lease_ms() + 20 * wait_slow());
+        assert_true(atomic_load(&loss.at_ms) < acquired + fault_lease_ms() + fault_late_ms());
         fault_do(s.server, "REPLICAOF NO ONE");
         assert_result(snib_grant_release(grant, NULL), SNIB_ELOST);
         (void)fault_passes(s.other, 5000);
@@ -158,7 +158,7 @@ static void F49_noreplicas_on_release_abandons_the_hold(void **state)
                 fail_msg("%s: %s", snib_error_name(r), s.err.text);
         /* Nothing renews it: the lease that ran at the release ends it. */
         assert_true(eventually(!fault_key(s.server, "stock"), lease * 2));
-        assert_true(wait_now_ms() - start <= lease + 100 * wait_slow());
+        assert_true(wait_now_ms() - start <= lease + fault_late_ms());
         fault_do(s.server, "CONFIG SET min-replicas-to-write 0");
         (void)fault_passes(s.other, 2000);
         scene_end(&s);
@@ -224,7 +224,7 @@ static void F55_a_rotated_password_refuses_reconnection_only(void **state)
         int64_t cut = wait_now_ms();
         assert_true(fault_kill(server, "normal") >= 1);
         (void)fault_lost(later, &loss, fault_lease_ms() * 2);
-        assert_true(atomic_load(&loss.at_ms) <= cut + fault_lease_ms() + 20 * wait_slow());
+        assert_true(atomic_load(&loss.at_ms) <= cut + fault_lease_ms() + fault_late_ms());
         int r = snib_lock_try(lock, &none, &err);
         assert_true(r == SNIB_EAUTH || r == SNIB_EUNREACHABLE);
         assert_null(strstr(err.text, "Old-1"));
@@ -412,7 +412,7 @@ static void F52_a_held_key_replaced_is_a_loss(void **state)
                 assert_true(reason == SNIB_LOSS_GONE || reason == SNIB_LOSS_TAKEN || reason == SNIB_LOSS_REFUSED);
                 /* Told by the next renewal, a third of the lease; or, where the engine refuses, at
                  * its end. */
-                assert_true(atomic_load(&loss.at_ms) - start <= fault_lease_ms() + 20 * wait_slow());
+                assert_true(atomic_load(&loss.at_ms) - start <= fault_lease_ms() + fault_late_ms());
                 assert_result(snib_grant_release(grant, NULL), SNIB_ELOST);
                 redisFree(admin);
                 scene_end(&s);

@@ -194,10 +194,10 @@ static void F53_pause_longer_than_the_lease_is_told_in_time(void **state)
         fault_watch(grant, &loss);
         fault_do(s, "CLIENT PAUSE %lld ALL", (long long)lease * 2);
         (void)fault_lost(grant, &loss, lease * 2);
-        /* No later than the server may give it away: its lease began after `start`, or with a
-         * renewal before the pause.
+        /* With the lease, which began after `start`, or with a renewal before the pause: not when
+         * the server answers again.
          */
-        assert_true(atomic_load(&loss.at_ms) < acquired + lease + 20 * wait_slow());
+        assert_true(atomic_load(&loss.at_ms) < acquired + lease + fault_late_ms());
         assert_true(atomic_load(&loss.at_ms) >= start + lease / 2);
         assert_result(snib_grant_release(grant, NULL), SNIB_ELOST);
         assert_true(fault_passes(lock, lease * 3) > 0);
@@ -315,7 +315,7 @@ static void F29_a_killed_subscription_is_made_again(void **state)
                 int64_t start = wait_now_ms();
                 assert_result(snib_grant_release(grant, NULL), 1);
                 assert_result(fault_join(&w), 1);
-                assert_true(w.got_ms - start < 300 * wait_slow()); /* by the message; the safety net is a second wide */
+                assert_true(w.got_ms - start < 800); /* by the message; the safety net is a second wide */
                 assert_result(snib_grant_release(w.grant, NULL), 1);
         }
         fault_pair_done(&pair);

@@ -561,7 +561,7 @@ static void a_process_stopped_in_the_gate_is_named(void **state)
         proc_say(&sitter, 'x');
         assert_int_equal(proc_hear(&sitter, 10000), 'f');
 
-        p = pump_connect(url_of(dir, "?timeout=300ms"), 1);
+        p = pump_connect(url_of(dir, "?timeout=1s"), 1);
         proc_kill(&sitter, SIGKILL);
         start(&sitter, gate_sitter, 0, 'g');
         proc_stop(&sitter);
@@ -569,13 +569,13 @@ static void a_process_stopped_in_the_gate_is_named(void **state)
         struct snib__op one = pump_op(p, SNIB__ACQUIRE, "a", x, LEASE), two = pump_op(p, SNIB__ACQUIRE, "b", y, LEASE);
         begun = wait_now_ms();
         uint32_t first = pump_submit(p, &one), second = pump_submit(p, &two);
-        assert_true(wait_now_ms() - begun < 100 * wait_slow()); /* submit() does not wait */
+        assert_true(wait_now_ms() - begun < 900); /* submit() does not wait */
         r = pump_answer(p, first);
         assert_int_equal(r.status, SNIB__FAILED);
         assert_int_equal(r.error, SNIB_ENOTREADY);
         assert_non_null(strstr(r.error_text, "holds the gate"));
         assert_int_equal(pump_answer(p, second).error, SNIB_ENOTREADY);
-        assert_true(wait_now_ms() - begun < 2000 * wait_slow());
+        assert_true(wait_now_ms() - begun < 5000 * wait_slow());
         /* a question needs no gate */
         struct snib__op query = pump_op(p, SNIB__QUERY, "a", x, 0);
         assert_int_equal(pump_do(p, &query).status, SNIB__INFO);

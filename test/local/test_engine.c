@@ -134,7 +134,7 @@ static void a_waiter_gets_in_when_the_lease_ends(void **state)
         assert_int_equal(acquire(b, "job", y, LEASE).status, SNIB__BUSY);
         assert_true(pump_try(b, SNIB__NOTE_GRANTED, 2000, &note));
         assert_true(wait_now_ms() - begun >= 199);
-        assert_true(wait_now_ms() - begun < 200 + 100 * wait_slow());
+        assert_true(wait_now_ms() - begun < 200 + 600); /* not by the poll */
         /* and the former holder is told */
         assert_string_equal(pump_wait(a, SNIB__NOTE_ENDED).note.id.text, x.text);
         struct snib__op renew = pump_op(a, SNIB__RENEW, "job", x, 200);

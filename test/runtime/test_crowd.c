@@ -119,7 +119,8 @@ static void a_crowd_holds_one_subscription_and_one_asks_for_all(void **state)
         run = scripts();
         for (int i = 0; i < CROWD; i++)
                 assert_int_equal(pthread_create(&t[i], NULL, come_and_go, &c), 0);
-        /* The lock's, that it is ours, and the client's own: sent for when the lock was found taken. */
+        /* The lock's, that it is ours, and the client's own: asked for when the lock was found
+         * taken. */
         assert_true(eventually(at_rest(c.client) == CROWD && subscriptions() == 3, 60000));
         assert_int_equal(info_number("clients", "connected_clients:"), 3); /* two, and the test's own */
 
