@@ -47,21 +47,29 @@ static int leader(struct session *s, const char *name)
 /* The state at once, then a line for every change. */
 static int observe(struct session *s, const char *name)
 {
+        static struct answer now = {.err = SNIB_ERROR_INIT};
+        snib_election *e = s->target.election;
         struct snib_error err = SNIB_ERROR_INIT;
-        struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
-        int64_t wait_ms = s->options->nonblock ? 0 : s->options->wait_ms;
+        int r = snib__session_ask(s, &now, snib_election_leader_async(e, snib__answer_info, &now, &now.err));
+        int64_t wait_ms = snib__session_left_ms(s, s->options->nonblock ? 0 : s->options->wait_ms);
         int64_t end = wait_ms < 0 ? -1 : snib__clock_boot() / 1000000 + wait_ms;
-        int r = snib_election_leader(s->target.election, &info, &err);
+        struct snib_lock_info info = now.info;
 
+        info.size = sizeof(info);
+        if (!now.done)
+                r = snib_election_observe(e, 0, wait_ms, &info, &err);
+        else if (r < 0)
+                return snib__session_fail(s, r, &now.err, NULL);
         while (r >= 0) {
                 int64_t left = end < 0 ? SNIB_FOREVER : end - snib__clock_boot() / 1000000;
 
-                if (end >= 0 && left < 0)
-                        left = 0;
                 print(s, name, &info);
                 if (snib__out_written() != 0)
                         return EXIT_FAILURE_OWN; /* nobody reads on */
-                r = snib_election_observe(s->target.election, info.held ? info.token : 0, left, &info, &err);
+                if (wait_ms > 0 && left <= 0)
+                        return EXIT_OK; /* a try would have no limit but the time-out */
+                info.size = sizeof(info);
+                r = snib_election_observe(e, info.held ? info.token : 0, wait_ms ? left : 0, &info, &err);
                 if (r == 0)
                         return EXIT_OK;
         }

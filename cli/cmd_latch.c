@@ -85,7 +85,7 @@ static int64_t left(int64_t end_ns)
 static int await(struct session *s, const char *name, int argc, char **argv)
 {
         static struct verb_wait set = {.err = SNIB_ERROR_INIT}, open = {.err = SNIB_ERROR_INIT};
-        static struct verb_value v;
+        static struct answer a = {.err = SNIB_ERROR_INIT};
         const struct options *o = s->options;
         int64_t wait_ms = snib__session_left_ms(s, o->nonblock ? 0 : o->wait_ms), end_ns = 0;
 
@@ -104,11 +104,12 @@ static int await(struct session *s, const char *name, int argc, char **argv)
         int exit = snib__verb_wait(s, &open, started, cancel_await, latch);
         if (exit || open.result)
                 return exit;
-        int r = o->quiet ? -1 : snib__verb_value_soon(s, &v, snib_latch_query_async(latch, snib__verb_value, &v, NULL));
+        int r =
+            o->quiet ? -1 : snib__verb_answer_soon(s, &a, snib_latch_query_async(latch, snib__answer_value, &a, NULL));
         if (r < 0)
                 return snib__verb_gave_up(s, name, (struct verb_fact){0}, "is not open");
-        return snib__verb_gave_up(s, name, (struct verb_fact){"count", v.value}, "is not open: its count is %lld",
-                                  (long long)v.value);
+        return snib__verb_gave_up(s, name, (struct verb_fact){"count", a.value}, "is not open: its count is %lld",
+                                  (long long)a.value);
 }
 
 /* An open latch is an answer too, and the exit code says which it is. */

@@ -45,6 +45,11 @@ static void print(const struct session *s, const char *name, const struct snib_v
         snib__json_end(&j, stdout);
 }
 
+static int has_no_value(const struct session *s, const char *name)
+{
+        return snib__verb_no(s, name, (struct verb_fact){"version", 0}, "has no value");
+}
+
 static int get(struct session *s, const char *name, int argc, char **argv)
 {
         struct snib_error err = SNIB_ERROR_INIT;
@@ -55,8 +60,7 @@ static int get(struct session *s, const char *name, int argc, char **argv)
         if (r == 1)
                 print(s, name, &value);
         snib_value_free(&value);
-        return r ? snib__verb_exit(s, r, &err)
-                 : snib__verb_no(s, name, (struct verb_fact){"version", 0}, "has no value");
+        return r ? snib__verb_exit(s, r, &err) : has_no_value(s, name);
 }
 
 /* Why a write or a deletion by version was none. */
@@ -129,23 +133,42 @@ static int cancel_wait(void *handle)
         return snib_register_cancel(handle);
 }
 
+/* A read within the limit of a wait. What is printed is printed where the value is. */
+struct reading {
+        struct answer answer;
+        const struct session *session;
+        const char *print; /* the name, NULL: only the version is wanted */
+};
+
+static void on_read(void *arg, int result, const struct snib_value *value, const struct snib_error *err)
+{
+        struct reading *r = arg;
+
+        if (result == 1 && r->print)
+                print(r->session, r->print, value);
+        snib__answer_value(&r->answer, result, result == 1 ? value->version : 0, err);
+}
+
 static int await(struct session *s, const char *name, int argc, char **argv)
 {
         static struct verb_wait w = {.err = SNIB_ERROR_INIT};
+        static struct reading before = {.answer.err = SNIB_ERROR_INIT}, after = {.answer.err = SNIB_ERROR_INIT};
         const struct options *o = s->options;
-        struct snib_value value = SNIB_VALUE_INIT;
-        int64_t seen = o->version;
-        int exit;
+        int64_t seen = o->version == SNIB_ANY_VERSION ? 0 : o->version;
+        bool known = o->version != SNIB_ANY_VERSION;
+        int exit, r;
 
         (void)argc, (void)argv;
-        if (seen == SNIB_ANY_VERSION) {
-                int r = snib_register_read(reg, &value, &w.err);
-                if (r < 0)
-                        return snib__verb_exit(s, r, &w.err);
-                seen = value.version;
-                snib_value_free(&value);
+        if (!known) {
+                r = snib__session_ask(s, &before.answer,
+                                      snib_register_read_async(reg, on_read, &before, &before.answer.err));
+                known = before.answer.done;
+                if (r < 0 && known)
+                        return snib__verb_exit(s, r, &before.answer.err);
+                seen = known ? before.answer.value : 0;
         }
         int64_t left_ms = snib__session_left_ms(s, o->nonblock ? 0 : o->wait_ms);
+        int64_t end_ns = left_ms > 0 ? snib__clock_boot() + left_ms * 1000000 : INT64_MAX;
         exit = snib__verb_wait(s, &w, snib_register_wait_async(reg, seen, left_ms, on_change, &w, &w.err), cancel_wait,
                                reg);
         if (exit == 0 && w.result == 0 && seen)
@@ -153,7 +176,13 @@ static int await(struct session *s, const char *name, int argc, char **argv)
                                           (long long)seen);
         if (exit == 0 && w.result == 0)
                 return snib__verb_gave_up(s, name, (struct verb_fact){"version", 0}, "has no value yet");
-        return exit ? exit : get(s, name, 0, NULL);
+        if (exit || !known) /* a value is no change of what is not known */
+                return exit ? exit : snib__verb_exit(s, SNIB_EUNKNOWN, &before.answer.err);
+        after.session = s;
+        after.print = name;
+        r = snib__verb_answer_by(s, &after.answer, snib_register_read_async(reg, on_read, &after, &after.answer.err),
+                                 end_ns);
+        return r ? snib__verb_exit(s, r, &after.answer.err) : has_no_value(s, name);
 }
 
 static int delete (struct session *s, const char *name, int argc, char **argv)

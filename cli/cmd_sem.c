@@ -91,11 +91,11 @@ static int cancel_acquire(void *handle)
 
 static int too_few(struct session *s, const char *name, int64_t wanted)
 {
-        static struct verb_value v;
+        static struct answer a = {.err = SNIB_ERROR_INIT};
         int r = s->options->quiet
                     ? -1
-                    : snib__verb_value_soon(s, &v, snib_semaphore_query_async(sem, snib__verb_value, &v, NULL));
-        int64_t n = v.value;
+                    : snib__verb_answer_soon(s, &a, snib_semaphore_query_async(sem, snib__answer_value, &a, NULL));
+        int64_t n = a.value;
 
         if (r == 0)
                 return snib__verb_gave_up(s, name, (struct verb_fact){0},

@@ -20,6 +20,7 @@
 #define MS ((int64_t)1000000)
 #define POLL_MAX (8 + SNIB__TEXTS_MAX) /* of the caller and of the clients */
 #define OPEN_LEAST_MS 50               /* a limit of a moment is no reason not to ask at all */
+#define ASK_LEAST_MS 30                /* what a question has, however little of the limit is left */
 #define RED_OPEN_MS 1000               /* for all servers of --red together, where no limit is given */
 #define WAIT_MAX_MS 3600000            /* longer than any time-out */
 
@@ -159,6 +160,49 @@ bool snib__session_until(struct session *s, const bool *flag, bool wanted, int64
                         return false;
         }
         return true;
+}
+
+static void answered(struct answer *a, int result, const struct snib_error *err)
+{
+        a->done = true;
+        a->result = result;
+        if (result < 0 && err)
+                a->err = *err;
+}
+
+void snib__answer_value(void *arg, int result, int64_t value, const struct snib_error *err)
+{
+        ((struct answer *)arg)->value = value;
+        answered(arg, result, err);
+}
+
+void snib__answer_info(void *arg, int result, const struct snib_lock_info *info, const struct snib_error *err)
+{
+        if (info)
+                ((struct answer *)arg)->info = *info;
+        answered(arg, result, err);
+}
+
+int snib__session_answer(struct session *s, struct answer *a, int started, int64_t until_ns)
+{
+        if (started < 0)
+                return started;
+        if (snib__session_until(s, &a->done, true, until_ns) && a->done)
+                return a->result;
+        snprintf(a->err.text, sizeof(a->err.text), "the engine did not answer in time");
+        return a->err.code = SNIB_EUNKNOWN;
+}
+
+int snib__session_ask(struct session *s, struct answer *a, int started)
+{
+        const struct options *o = s->options;
+        int64_t begin = snib__clock_boot(), until = INT64_MAX, left = o->wait_ms - s->opening_ms;
+
+        if (!o->nonblock && o->wait_ms > 0)
+                until = begin + (left > ASK_LEAST_MS ? left : ASK_LEAST_MS) * MS;
+        int r = snib__session_answer(s, a, started, until);
+        s->opening_ms += (snib__clock_boot() - begin) / MS;
+        return r;
 }
 
 void snib__session_leave(struct session *s)

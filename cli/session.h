@@ -45,6 +45,28 @@ void snib__session_leave(struct session *s);
  * one try; 0 and SNIB_FOREVER as they are. The first time; later waits have all of it. */
 int64_t snib__session_left_ms(struct session *s, int64_t wait_ms);
 
+/* What a call that is not waited for was answered: the argument of its callback. It may come as
+ * late as the session's end, so it is static. */
+struct answer {
+        bool done;
+        int result;
+        int64_t value;
+        struct snib_lock_info info;
+        struct snib_error err;
+};
+void snib__answer_value(void *arg, int result, int64_t value, const struct snib_error *err);
+void snib__answer_info(void *arg, int result, const struct snib_lock_info *info, const struct snib_error *err);
+
+/* Drives the clients until the answer is there, or until `until_ns`: its result, and a->err if that
+ * is negative. `started` is what the call answered that is to give it. */
+int snib__session_answer(struct session *s, struct answer *a, int started, int64_t until_ns);
+
+/* The same of a question before the wait: it may take what is left of the wait's limit, and what it
+ * takes counts as opening. A try and a wait for ever leave it to the engine's time-out. If nothing
+ * is answered by then (a->done is not set), the wait is begun all the same: what is left of it is a
+ * moment, and it knows why. */
+int snib__session_ask(struct session *s, struct answer *a, int started);
+
 /* SNIB_URL for a command that runs under the session's hold; NULL: it stays as it was inherited. */
 const char *snib__session_child_url(const struct session *s);
 

@@ -151,18 +151,24 @@ static int open_lock(struct target *t, snib_client *client, const struct target_
 /* Makes it with --of permits; one that exists keeps its number. */
 static int set_limit(struct target *t, const char *name)
 {
-        const struct options *o = t->session->options;
-        struct snib_permits_info info = SNIB_PERMITS_INFO_INIT;
-        struct snib_error err = SNIB_ERROR_INIT;
+        static struct answer set = {.err = SNIB_ERROR_INIT}, there = {.err = SNIB_ERROR_INIT};
+        struct session *s = t->session;
+        int64_t of = s->options->of;
         char safe[SNIB__SAFE_MAX];
-        int r = o->of ? snib_permits_set(t->permits, o->of, &err) : 1;
 
-        if (r < 0)
-                return failed(t, r, &err);
-        if (r == 1 || snib_permits_query(t->permits, &info, NULL) != 1 || info.limit == o->of)
+        if (!of)
                 return 0;
-        snib__out_note("limit", "%s has %lld permits already, not %lld; snib sem -x resize changes that",
-                       snib__out_safe(name, strlen(name), safe, sizeof(safe)), (long long)info.limit, (long long)o->of);
+        int r = snib__session_ask(s, &set, snib_permits_set_async(t->permits, of, snib__answer_value, &set, &set.err));
+        if (r < 0 && set.done)
+                return failed(t, r, &set.err);
+        if (r != 0 ||
+            snib__session_ask(s, &there, snib_describe_async(s->client, name, 0, snib__answer_info, &there, NULL)) != 1)
+                return 0;
+        /* Of a number of which nothing is out: all of it. */
+        int64_t limit = there.info.limit >= 0 ? there.info.limit : there.info.value;
+        if (limit != of)
+                snib__out_note("limit", "%s has %lld permits already, not %lld; snib sem -x resize changes that",
+                               snib__out_safe(name, strlen(name), safe, sizeof(safe)), (long long)limit, (long long)of);
         return 0;
 }
 

@@ -143,24 +143,20 @@ void snib__verb_done(void *arg, int result, const struct snib_error *err)
                 w->err = *err;
 }
 
-void snib__verb_value(void *arg, int result, int64_t value, const struct snib_error *err)
-{
-        struct verb_value *v = arg;
-
-        (void)err;
-        *v = (struct verb_value){true, result, value};
-}
-
-int snib__verb_value_soon(struct session *s, const struct verb_value *v, int started)
+int snib__verb_answer_soon(struct session *s, struct answer *a, int started)
 {
         bool tried = s->options->nonblock || s->options->wait_ms == 0;
-        int64_t until = snib__clock_boot() + (tried ? TRY_WORDS_NS : WORDS_NS);
 
-        if (started < 0)
-                return -1;
-        if (!snib__session_until(s, &v->done, true, until))
-                return -1;
-        return v->done && v->result >= 0 ? v->result : -1;
+        return snib__session_answer(s, a, started, snib__clock_boot() + (tried ? TRY_WORDS_NS : WORDS_NS));
+}
+
+int snib__verb_answer_by(struct session *s, struct answer *a, int started, int64_t end_ns)
+{
+        int64_t now = snib__clock_boot();
+
+        if (end_ns < INT64_MAX)
+                end_ns = (end_ns > now ? end_ns : now) + WORDS_NS;
+        return snib__session_answer(s, a, started, end_ns);
 }
 
 static int heard(int signals)

@@ -58,17 +58,12 @@ struct verb_wait {
 };
 void snib__verb_done(void *arg, int result, const struct snib_error *err);
 
-/* The number a question after a wait in vain is answered with, for the sentence that says why. */
-struct verb_value {
-        bool done;
-        int result;
-        int64_t value;
-};
-void snib__verb_value(void *arg, int result, int64_t value, const struct snib_error *err);
+/* A question after a wait in vain, for the sentence that says why: as snib__session_answer(), but
+ * hardly beyond now. */
+int snib__verb_answer_soon(struct session *s, struct answer *a, int started);
 
-/* Drives the session until the answer is there, but hardly beyond the limit of the wait: v->result,
- * or -1, nothing is known. `started` is what the asynchronous question answered. */
-int snib__verb_value_soon(struct session *s, const struct verb_value *v, int started);
+/* A question after a wait that may last until `end_ns` (INT64_MAX: no limit): hardly beyond it. */
+int snib__verb_answer_by(struct session *s, struct answer *a, int started, int64_t end_ns);
 
 /* Drives the session until the wait is over; a signal calls `cancel(handle)` and becomes the exit
  * code, else it is as of snib__verb_exit(); 0 and w->result 0: not in time. `started` is what the

@@ -469,18 +469,21 @@ static const char *other_way(const struct options *o, const struct snib_lock_inf
         return "use another name";
 }
 
-/* The name is in use as another kind of thing: which, and what to do. `result` of the acquire. */
-static int wrong_kind(struct waiting *w, int result)
+/* The name is in use as another kind of thing: which, if that is answered by `until`, and what to
+ * do. */
+static int wrong_kind(struct waiting *w, int64_t until)
 {
-        struct snib_lock_info there = SNIB_LOCK_INFO_INIT;
-        const struct options *o = w->session->options;
+        static struct answer a = {.err = SNIB_ERROR_INIT};
+        struct session *s = w->session;
         char name[SNIB__SAFE_MAX];
 
-        if (o->keys.count || snib_describe(w->session->client, w->name, 0, &there, NULL) != 1)
-                return snib__session_fail(w->session, result, &w->err, NULL);
+        if (s->options->keys.count ||
+            snib__session_answer(s, &a, snib_describe_async(s->client, w->name, 0, snib__answer_info, &a, NULL),
+                                 until) != 1)
+                return snib__session_fail(s, w->result, &w->err, NULL);
         safe_name(w, name, sizeof(name));
-        return snib__out_fail(EXIT_KIND, snib_error_name(result), "%s is in use as another kind of thing, a %s: %s",
-                              name, snib_kind_text(there.kind), other_way(o, &there));
+        return snib__out_fail(EXIT_KIND, snib_error_name(w->result), "%s is in use as another kind of thing, a %s: %s",
+                              name, snib_kind_text(a.info.kind), other_way(s->options, &a.info));
 }
 
 int snib__waiting_acquire(struct waiting *w, int64_t wait_ms)
@@ -511,10 +514,11 @@ int snib__waiting_acquire(struct waiting *w, int64_t wait_ms)
                 got(w);
                 return 0;
         }
+        int64_t until = wait_ms > 0 ? w->start_ns + (wait_ms + WORDS_MS) * MS : snib__clock_boot() + LOOK_MS * MS;
         if (w->result == SNIB_EKIND)
-                return wrong_kind(w, w->result);
+                return wrong_kind(w, until);
         if (w->result < 0)
                 return snib__session_fail(w->session, w->result, &w->err, NULL);
-        look_once_more(w, wait_ms > 0 ? w->start_ns + (wait_ms + WORDS_MS) * MS : snib__clock_boot() + LOOK_MS * MS);
+        look_once_more(w, until);
         return w->nested ? held_above(w, wait_ms) : gave_up(w, wait_ms);
 }

@@ -58,6 +58,12 @@ SNIB_API int snib_election_cancel(snib_election *election);
  * an error. Blocks at most one time-out. Thread-safe. */
 SNIB_API int snib_election_leader(snib_election *election, struct snib_lock_info *ret_leader, struct snib_error *err);
 
+/* Asks who leads without waiting. `done` runs exactly once if this answers 0, with what
+ * snib_election_leader() would answer; it never runs if this answers an error. Never blocks.
+ * Thread-safe. */
+SNIB_API int snib_election_leader_async(snib_election *election, snib_info_callback *done, void *arg,
+                                        struct snib_error *err);
+
 /*
  * Waits until the term differs from `last_term`. A last_term of 0 means that there was no leader.
  * Answers 1 and *ret_leader, which says how it is now; if held is 0 there is no leader, and the

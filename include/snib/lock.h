@@ -208,6 +208,12 @@ SNIB_API int64_t snib_list(snib_client *client, snib_list_callback *each, void *
 SNIB_API int snib_describe(snib_client *client, const char *name, size_t name_len, struct snib_lock_info *ret_info,
                            struct snib_error *err);
 
+/* Asks what is stored under a name without waiting. `done` runs exactly once if this answers 0,
+ * with what snib_describe() would answer; it never runs if this answers an error. Never blocks.
+ * Thread-safe. */
+SNIB_API int snib_describe_async(snib_client *client, const char *name, size_t name_len, snib_info_callback *done,
+                                 void *arg, struct snib_error *err);
+
 /* What SNIB_WITH_LOCK works with: begin with SNIB_SCOPE_INIT, or zeroed. */
 struct snib_scope {
         size_t size;            /* SNIB_SCOPE_INIT */

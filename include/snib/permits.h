@@ -42,6 +42,12 @@ SNIB_API void snib_permits_free(snib_permits *permits);
  * then. Blocks at most one time-out. Thread-safe. */
 SNIB_API int snib_permits_set(snib_permits *permits, int64_t limit, struct snib_error *err);
 
+/* Creates permits without waiting. `done` runs exactly once if this answers 0, with what
+ * snib_permits_set() would answer; it never runs if this answers an error. Never blocks.
+ * Thread-safe. */
+SNIB_API int snib_permits_set_async(snib_permits *permits, int64_t limit, snib_value_callback *done, void *arg,
+                                    struct snib_error *err);
+
 /* Creates permits, or changes their number to `limit`. Answers 1. If `limit` is lower than what is
  * taken, the number of free ones is negative until enough came back. Blocks at most one time-out.
  * Thread-safe. */

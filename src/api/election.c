@@ -74,6 +74,13 @@ int snib_election_leader(snib_election *election, struct snib_lock_info *ret_lea
         return r < 0 ? r : snib__describe(&election->object, ret_leader, "ret_leader", err);
 }
 
+int snib_election_leader_async(snib_election *election, snib_info_callback *done, void *arg, struct snib_error *err)
+{
+        int r = check(election, err);
+
+        return r < 0 ? r : snib__describe_async(&election->object, done, arg, err);
+}
+
 static int prepare_observe(snib_election *election, int64_t last_term, int64_t wait_ms, struct snib__want *ret,
                            struct snib_error *err)
 {

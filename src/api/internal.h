@@ -93,6 +93,7 @@ int snib__take_async(struct snib__object *object, int64_t wait_ms, snib_acquired
 /* Fills the caller's struct, the argument `what`, with what is there. */
 int snib__describe(struct snib__object *object, struct snib_lock_info *ret_info, const char *what,
                    struct snib_error *err);
+int snib__describe_async(struct snib__object *object, snib_info_callback *done, void *arg, struct snib_error *err);
 /* Ends the waits through a handle that may be NULL or inert. */
 int snib__object_cancel(struct snib__object *object);
 

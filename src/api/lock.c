@@ -145,12 +145,9 @@ int snib_lock_query(snib_lock *lock, struct snib_lock_info *ret_info, struct sni
 
 int snib_lock_query_async(snib_lock *lock, snib_info_callback *done, void *arg, struct snib_error *err)
 {
-        struct snib__then then = {.info = done, .arg = arg};
         int r = lock_check(lock, err);
 
-        if (r == 0 && !done)
-                r = snib__null("done", err);
-        return r < 0 ? r : snib__ask_async(&lock->object, &(struct snib__op){.verb = SNIB__QUERY}, &then, err);
+        return r < 0 ? r : snib__describe_async(&lock->object, done, arg, err);
 }
 
 int64_t snib_list(snib_client *client, snib_list_callback *each, void *arg, struct snib_error *err)
@@ -162,13 +159,30 @@ int64_t snib_list(snib_client *client, snib_list_callback *each, void *arg, stru
         return r < 0 ? r : snib__list(client, each, arg, err);
 }
 
+/* Whatever stands under a name, to be asked about. It need not live longer than the call. */
+static int any_init(struct snib__object *ret, snib_client *client, const char *name, size_t name_len,
+                    struct snib_error *err)
+{
+        int r = client ? snib__alive(client, err) : snib__null("client", err);
+
+        *ret = (struct snib__object){.client = client, .name = (char *)name, .kind = SNIB_KIND_ANY};
+        return r < 0 ? r : snib__name_check(name, name_len, &ret->name_length, err);
+}
+
 int snib_describe(snib_client *client, const char *name, size_t name_len, struct snib_lock_info *ret_info,
                   struct snib_error *err)
 {
-        struct snib__object any = {.client = client, .name = (char *)name, .kind = SNIB_KIND_ANY};
-        int r = client ? snib__alive(client, err) : snib__null("client", err);
+        struct snib__object any;
+        int r = any_init(&any, client, name, name_len, err);
 
-        if (r == 0)
-                r = snib__name_check(name, name_len, &any.name_length, err);
         return r < 0 ? r : snib__describe(&any, ret_info, "ret_info", err);
+}
+
+int snib_describe_async(snib_client *client, const char *name, size_t name_len, snib_info_callback *done, void *arg,
+                        struct snib_error *err)
+{
+        struct snib__object any;
+        int r = any_init(&any, client, name, name_len, err);
+
+        return r < 0 ? r : snib__describe_async(&any, done, arg, err);
 }

@@ -261,3 +261,11 @@ int snib__describe(struct snib__object *object, struct snib_lock_info *ret_info,
                 (void)snib__result_copy(ret_info, &info, sizeof(info), SNIB__FIRST_LOCK_INFO, what, err);
         return r;
 }
+
+int snib__describe_async(struct snib__object *object, snib_info_callback *done, void *arg, struct snib_error *err)
+{
+        struct snib__then then = {.info = done, .arg = arg};
+
+        return done ? snib__ask_async(object, &(struct snib__op){.verb = SNIB__QUERY}, &then, err)
+                    : snib__null("done", err);
+}

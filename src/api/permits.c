@@ -41,18 +41,35 @@ void snib_permits_free(snib_permits *permits)
         snib__object_free(SNIB__OBJECT(permits));
 }
 
-static int limit(snib_permits *permits, enum snib__verb verb, int64_t n, struct snib_error *err)
+static int prepare_limit(snib_permits *permits, enum snib__verb verb, int64_t n, struct snib__op *ret,
+                         struct snib_error *err)
 {
         int r = check(permits, err);
 
-        if (r == 0)
-                r = snib__number_check(n, 0, SNIB_PERMITS_MAX, "limit", err);
-        return r < 0 ? r : snib__count(&permits->object, &(struct snib__op){.verb = verb, .n = n}, NULL, err);
+        *ret = (struct snib__op){.verb = verb, .n = n};
+        return r < 0 ? r : snib__number_check(n, 0, SNIB_PERMITS_MAX, "limit", err);
+}
+
+static int limit(snib_permits *permits, enum snib__verb verb, int64_t n, struct snib_error *err)
+{
+        struct snib__op op;
+        int r = prepare_limit(permits, verb, n, &op, err);
+
+        return r < 0 ? r : snib__count(&permits->object, &op, NULL, err);
 }
 
 int snib_permits_set(snib_permits *permits, int64_t n, struct snib_error *err)
 {
         return limit(permits, SNIB__SET, n, err);
+}
+
+int snib_permits_set_async(snib_permits *permits, int64_t n, snib_value_callback *done, void *arg,
+                           struct snib_error *err)
+{
+        struct snib__op op;
+        int r = prepare_limit(permits, SNIB__SET, n, &op, err);
+
+        return r < 0 ? r : snib__count_async(&permits->object, &op, done, arg, err);
 }
 
 int snib_permits_resize(snib_permits *permits, int64_t n, struct snib_error *err)

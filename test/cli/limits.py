@@ -50,10 +50,11 @@ class Silent:
 
 
 class Answers:
-    """A server that answers all scripts alike, and whatever else as a healthy one would."""
+    """A server that answers scripts with these texts in turn, from the last on alike (nothing: it
+    says no more), and whatever else as a healthy one would."""
 
-    def __init__(self, text):
-        self.text = text
+    def __init__(self, *texts):
+        self.texts = list(texts)
         path = tempfile.mkdtemp(dir=tap.directory) + "/s"
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(path)
@@ -84,8 +85,8 @@ class Answers:
             verb = words[0].upper()
             answer = b"+PONG\r\n" if verb == b"PING" else b"-ERR unknown command\r\n"
             if verb in (b"EVAL", b"EVALSHA"):
-                answer = self.text
-                silent |= not self.text
+                answer = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+                silent |= not answer
             if verb in (b"SUBSCRIBE", b"UNSUBSCRIBE"):
                 answer = b"".join(b"*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n" % (len(verb), verb.lower(), len(w), w) for w in words[1:])
             if not silent:
@@ -152,6 +153,14 @@ def scripts_unanswered():
     return Answers(b"")
 
 
+def number(n):
+    return b":%d\r\n" % n
+
+
+def array(*values):
+    return b"*%d\r\n" % len(values) + b"".join(values)
+
+
 def startup():
     """How long it takes to start a process at all, at best."""
     took = []
@@ -189,7 +198,10 @@ def waits(url):
             ["run", "-u", url, "-w", str(W), "-x", "limits-rw", "--", "echo", "ran"],
             ["elect", "-u", url, "-w", str(W), "limits-e", "--", "echo", "ran"],
             ["sem", "-u", url, "-w", str(W), "acquire", "limits-s"],
-            ["latch", "-u", url, "-w", str(W), "wait", "limits-l"]]
+            ["latch", "-u", url, "-w", str(W), "wait", "limits-l"],
+            ["run", "-u", url, "-w", str(W), "--permits", "1", "--of", "3", "limits-p", "--", "echo", "ran"],
+            ["elect", "-u", url, "-w", str(W), "--observe", "limits-o"],
+            ["register", "-u", url, "-w", str(W), "wait", "limits-r"]]
 
 
 def wait_ends(make, want, few):
@@ -199,6 +211,20 @@ def wait_ends(make, want, few):
             limited(" ".join(args[:2] + args[4:]), args, want)
     finally:
         server.end()
+
+
+def question_ends(answers, args, want):
+    """A question before or after the wait, and the server says no more."""
+    for _ in range(TRIES):
+        server = Answers(*answers, b"")
+        begin = time.monotonic()
+        done = run(*args[:1], "-u", server.url, "-w", str(W), *args[1:])
+        took = time.monotonic() - begin - STARTUP
+        server.end()
+        assert done.code in want and done.err and "ran" not in done.out, done
+        if took <= W + SLACK:
+            return
+    raise AssertionError(f"{args}: a wait of {W} s took {took} s\n{done}")
 
 
 def wait_ends_red(make):
@@ -250,6 +276,16 @@ def wait_ends_server_paused_meanwhile():
     while_it_waits(lambda s: s.command("CLIENT", "PAUSE", "2000"), False)
 
 
+PERMITS = ["run", "--permits", "1", "--of", "3", "limits", "--", "echo", "ran"]
+QUESTIONS = [("the number of permits", [], PERMITS, (122,)),
+             ("how many there are instead", [array(number(0), number(5))], PERMITS, (122,)),
+             ("what else it is", [b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"],
+              ["run", "limits", "--", "echo", "ran"], (65,)),
+             ("who leads", [], ["elect", "--observe", "limits"], (122,)),
+             ("the version", [], ["register", "wait", "limits"], (122,)),
+             ("the new value", [array(number(0)), array(number(1), number(5), b"$1\r\nx\r\n")],
+              ["register", "wait", "limits"], (122,))]
+
 # Of a semaphore or a latch that is not there a replica says just that.
 MATRIX = [(replica, (69, 75, 0)), (master_down, (69,)), (silent, (69,)), (stopped, (69,)), (paused, (69, 122)), (Full, (69,)),
           (cluster_down, (78,)), (scripts_clusterdown, (69,)), (scripts_unanswered, (122, 69))]
@@ -258,6 +294,8 @@ SKIP = tap.skip_without_redis()
 for maker, codes in MATRIX:
     tap.add(f"wait_ends {maker.__name__}", wait_ends, maker, codes, False, skip=SKIP)
 tap.add("wait_ends no_room", wait_ends, no_room, (69,), True)
+for about, answers, args, codes in QUESTIONS:
+    tap.add(f"question_ends {about}", question_ends, answers, args, codes)
 for maker in (silent, stopped, replica):
     tap.add(f"wait_ends_red {maker.__name__}", wait_ends_red, maker, skip=SKIP)
 for test in (wait_ends_server_stopped_meanwhile, wait_ends_server_paused_meanwhile):

@@ -161,29 +161,6 @@ static void a_waiter_for_many_is_let_in_when_there_are_enough(void **state)
         snib_close(d);
 }
 
-struct answer {
-        atomic_int count;
-        int result;
-        int64_t value;
-};
-
-static void on_value(void *arg, int result, int64_t value, const struct snib_error *err)
-{
-        struct answer *a = arg;
-
-        a->result = result;
-        a->value = value;
-        atomic_fetch_add(&a->count, 1);
-}
-
-#define ANSWERED(call, wanted)                                 \
-        do {                                                   \
-                atomic_store(&a.count, 0);                     \
-                assert_int_equal((call), 0);                   \
-                loop_until(c, SNIB_THREADS_NONE, &a.count, 1); \
-                assert_int_equal(a.result, (wanted));          \
-        } while (0)
-
 static void numbers_without_waiting(void **state)
 {
         snib_client *c = open_mode("loop", SNIB_THREADS_NONE);

@@ -161,41 +161,32 @@ static void an_observer_is_told_while_it_waits(void **state)
         snib_close(d);
 }
 
-struct news {
-        atomic_int count;
-        int result;
-        struct snib_lock_info info;
-};
-
-static void on_info(void *arg, int result, const struct snib_lock_info *info, const struct snib_error *err)
-{
-        struct news *n = arg;
-
-        n->result = result;
-        if (info)
-                n->info = *info;
-        atomic_fetch_add(&n->count, 1);
-}
-
 static void an_observation_without_waiting(void **state)
 {
         snib_client *c = open_mode("observes", SNIB_THREADS_NONE), *d = open_as("leads");
         snib_election *e = election_of(c, "asynchronously observed", 0),
                       *f = election_of(d, "asynchronously observed", 0);
-        struct news n = {0};
+        struct answer a = {0};
         snib_grant *g;
 
-        assert_int_equal(snib_election_observe_async(e, 0, SNIB_FOREVER, on_info, &n, NULL), 0);
+        ANSWERED(snib_election_leader_async(e, on_info, &a, NULL), 0);
+        assert_int_equal(a.info.held, 0);
+        atomic_store(&a.count, 0);
+        assert_int_equal(snib_election_observe_async(e, 0, SNIB_FOREVER, on_info, &a, NULL), 0);
         assert_int_equal(snib_process(c), 0);
         g = campaign(f, 5000);
-        loop_until(c, SNIB_THREADS_NONE, &n.count, 1);
-        assert_int_equal(n.result, 1);
-        assert_int_equal(n.info.held, 1);
-        assert_int_equal(n.info.token, snib_grant_token(g));
-        assert_int_equal(n.info.mine, 0);
-        assert_int_equal(snib_election_observe_async(e, n.info.token, 20, on_info, &n, NULL), 0);
-        loop_until(c, SNIB_THREADS_NONE, &n.count, 2);
-        assert_int_equal(n.result, 0);
+        loop_until(c, SNIB_THREADS_NONE, &a.count, 1);
+        assert_int_equal(a.result, 1);
+        assert_int_equal(a.info.held, 1);
+        assert_int_equal(a.info.token, snib_grant_token(g));
+        assert_int_equal(a.info.mine, 0);
+        ANSWERED(snib_election_leader_async(e, on_info, &a, NULL), 1);
+        assert_int_equal(a.info.kind, SNIB_KIND_ELECTION);
+        assert_string_equal(a.info.label, "leads");
+        assert_int_equal(a.info.token, snib_grant_token(g));
+        ANSWERED(snib_election_observe_async(e, a.info.token, 20, on_info, &a, NULL), 0);
+        assert_int_equal(snib_election_leader_async(e, NULL, NULL, NULL), SNIB_EINVAL);
+        assert_int_equal(snib_election_leader_async(NULL, on_info, &a, NULL), SNIB_EINVAL);
         release(g);
         snib_election_free(e);
         snib_election_free(f);

@@ -158,6 +158,25 @@ void loop_until(snib_client *c, int mode, atomic_int *flag, int want)
         assert_true(loop_reaches(c, mode, flag, want, 20000));
 }
 
+void on_value(void *arg, int result, int64_t value, const struct snib_error *err)
+{
+        struct answer *a = arg;
+
+        a->result = result;
+        a->value = value;
+        atomic_fetch_add(&a->count, 1);
+}
+
+void on_info(void *arg, int result, const struct snib_lock_info *info, const struct snib_error *err)
+{
+        struct answer *a = arg;
+
+        a->result = result;
+        if (info)
+                a->info = *info;
+        atomic_fetch_add(&a->count, 1);
+}
+
 void threads_run(int count, void *(*run)(void *arg), void *arg)
 {
         pthread_t t[THREADS_MAX];

@@ -91,6 +91,25 @@ void on_loss(void *arg, snib_grant *grant, int reason);
 /* Until *flag is at least `want`; drives a client without threads, as an event loop does. */
 void loop_until(snib_client *c, int mode, atomic_int *flag, int want);
 
+/* What a call that is not waited for was answered; count: how often. */
+struct answer {
+        atomic_int count;
+        int result;
+        int64_t value;
+        struct snib_lock_info info;
+        char text[16];
+};
+void on_value(void *arg, int result, int64_t value, const struct snib_error *err);
+void on_info(void *arg, int result, const struct snib_lock_info *info, const struct snib_error *err);
+/* Such a call through `c`, a client without threads, that tells `a`. */
+#define ANSWERED(call, wanted)                                 \
+        do {                                                   \
+                atomic_store(&a.count, 0);                     \
+                assert_int_equal((call), 0);                   \
+                loop_until(c, SNIB_THREADS_NONE, &a.count, 1); \
+                assert_int_equal(a.result, (wanted));          \
+        } while (0)
+
 #define THREADS_MAX 32
 /* `count` threads that run the same, until all have ended. */
 void threads_run(int count, void *(*run)(void *arg), void *arg);

@@ -282,6 +282,36 @@ static void S8_no_more_permits_are_out_than_there_are(void **state)
         snib_close(l.clients[1]);
 }
 
+static void permits_are_made_and_described_without_waiting(void **state)
+{
+        snib_client *c = open_mode("loop", SNIB_THREADS_NONE);
+        snib_permits *p = permits_of(c, "made in a loop", 0, 0);
+        struct snib_error err = SNIB_ERROR_INIT;
+        struct answer a = {0};
+        snib_grant *g;
+
+        ANSWERED(snib_describe_async(c, "made in a loop", 0, on_info, &a, NULL), 0);
+        assert_int_equal(a.info.held, 0);
+        ANSWERED(snib_permits_set_async(p, 5, on_value, &a, NULL), 1);
+        ANSWERED(snib_permits_set_async(p, 6, on_value, &a, NULL), 0);
+        g = take(p, 2, 0);
+        ANSWERED(snib_describe_async(c, "made in a loop", 0, on_info, &a, NULL), 1);
+        assert_int_equal(a.info.kind, SNIB_KIND_PERMITS);
+        assert_int_equal(a.info.limit, 5);
+        assert_int_equal(a.info.value, 3);
+        assert_int_equal(snib_grant_release(g, NULL), 1);
+        assert_int_equal(snib_permits_set_async(p, -1, on_value, &a, &err), SNIB_EINVAL);
+        assert_non_null(strstr(err.text, "limit is -1"));
+        assert_int_equal(snib_permits_set_async(p, 1, NULL, NULL, &err), SNIB_EINVAL);
+        assert_non_null(strstr(err.text, "done"));
+        assert_int_equal(snib_describe_async(c, "", 0, on_info, &a, NULL), SNIB_ENAME);
+        assert_int_equal(snib_describe_async(NULL, "x", 0, on_info, &a, NULL), SNIB_EINVAL);
+        assert_int_equal(snib_describe_async(c, "x", 0, NULL, NULL, NULL), SNIB_EINVAL);
+        assert_int_equal(snib_permits_delete(p, NULL), 1);
+        snib_permits_free(p);
+        snib_close(c);
+}
+
 static const struct conformance_test tests[] = {
     TEST(permits_are_taken_all_or_none, SNIB_CAP_PERMITS),
     TEST(F100_a_raised_limit_wakes_who_waits, SNIB_CAP_PERMITS),
@@ -290,5 +320,6 @@ static const struct conformance_test tests[] = {
     TEST(permits_are_kept_while_they_are_held, SNIB_CAP_PERMITS),
     TEST(permits_that_are_forced_or_deleted_are_lost, SNIB_CAP_PERMITS),
     TEST(S8_no_more_permits_are_out_than_there_are, SNIB_CAP_PERMITS),
+    TEST(permits_are_made_and_described_without_waiting, SNIB_CAP_PERMITS),
 };
 const struct conformance_tests permits_tests = TESTS(tests);

@@ -205,28 +205,12 @@ static void a_wait_sees_what_was_written_and_deleted(void **state)
         snib_close(d);
 }
 
-struct news {
-        atomic_int count;
-        int result;
-        int64_t number;
-        char text[16];
-};
-
-static void on_value(void *arg, int result, int64_t value, const struct snib_error *err)
-{
-        struct news *n = arg;
-
-        n->result = result;
-        n->number = value;
-        atomic_fetch_add(&n->count, 1);
-}
-
 static void on_read(void *arg, int result, const struct snib_value *value, const struct snib_error *err)
 {
-        struct news *n = arg;
+        struct answer *n = arg;
 
         n->result = result;
-        n->number = value ? value->version : -1;
+        n->value = value ? value->version : -1;
         (void)snprintf(n->text, sizeof(n->text), "%s", value && value->bytes ? (char *)value->bytes : "");
         atomic_fetch_add(&n->count, 1);
 }
@@ -235,34 +219,34 @@ static void registers_without_waiting(void **state)
 {
         snib_client *c = open_mode("loop", SNIB_THREADS_NONE), *d = open_as("writes");
         snib_register *r = register_of(c, "asynchronous"), *s = register_of(d, "asynchronous");
-        struct news n = {0};
+        struct answer n = {0};
         char bytes[] = "first";
         int64_t version = 0;
 
         assert_int_equal(snib_register_read_async(r, on_read, &n, NULL), 0);
         loop_until(c, SNIB_THREADS_NONE, &n.count, 1);
         assert_int_equal(n.result, 0);
-        assert_int_equal(n.number, 0);
+        assert_int_equal(n.value, 0);
         assert_int_equal(snib_register_write_async(r, bytes, 5, 0, on_value, &n, NULL), 0);
         memset(bytes, 'x', 5); /* they were copied */
         loop_until(c, SNIB_THREADS_NONE, &n.count, 2);
         assert_int_equal(n.result, 1);
         assert_int_equal(snib_register_read_async(r, on_read, &n, NULL), 0);
-        version = n.number;
+        version = n.value;
         loop_until(c, SNIB_THREADS_NONE, &n.count, 3);
         assert_int_equal(n.result, 1);
-        assert_int_equal(n.number, version);
+        assert_int_equal(n.value, version);
         assert_string_equal(n.text, "first");
         assert_int_equal(snib_register_write_async(r, "no", 2, version + 1, on_value, &n, NULL), 0);
         loop_until(c, SNIB_THREADS_NONE, &n.count, 4);
         assert_int_equal(n.result, 0);
-        assert_int_equal(n.number, version);
+        assert_int_equal(n.value, version);
         assert_int_equal(snib_register_wait_async(r, version, SNIB_FOREVER, on_value, &n, NULL), 0);
         assert_int_equal(snib_process(c), 0);
         assert_int_equal(snib_register_write(s, "second", 6, version, &version, NULL), 1);
         loop_until(c, SNIB_THREADS_NONE, &n.count, 5);
         assert_int_equal(n.result, 1);
-        assert_int_equal(n.number, version);
+        assert_int_equal(n.value, version);
         assert_int_equal(snib_register_delete(s, SNIB_ANY_VERSION, NULL), 1);
         snib_register_free(r);
         snib_register_free(s);
