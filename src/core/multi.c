@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The machine of a multilock: see multi.h. It looks at what its parts have been answered, decides
- * their next calls, and says when to look again. It waits for nothing and calls nobody. A part has
+ * The machine of a multilock: see multi.h. It looks at what its members have been answered, decides
+ * their next calls, and says when to look again. It waits for nothing and calls nobody. A member has
  * at most one effect that was not pulled.
  */
 
@@ -40,7 +40,7 @@ static snib__ns drift(snib__ns lease)
         return lease / 100 + 2 * SNIB__MS;
 }
 
-static snib__ns trusted_until(const struct snib__multi *m, const struct snib__multi_part *p,
+static snib__ns trusted_until(const struct snib__multi *m, const struct snib__multi_member *p,
                               const struct snib__hold *hold)
 {
         snib__ns until = atomic_load_explicit(&hold->valid_until, memory_order_acquire);
@@ -50,9 +50,9 @@ static snib__ns trusted_until(const struct snib__multi *m, const struct snib__mu
         return until;
 }
 
-snib__ns snib__multi_part_left(const struct snib__multi *m, size_t part, snib__ns now)
+snib__ns snib__multi_member_left(const struct snib__multi *m, size_t member, snib__ns now)
 {
-        const struct snib__multi_part *p = &m->parts[part];
+        const struct snib__multi_member *p = &m->members[member];
         const struct snib__hold *hold = atomic_load_explicit(&p->held, memory_order_acquire);
 
         return hold && !atomic_load(&p->loss) ? trusted_until(m, p, hold) - now : 0;
@@ -67,7 +67,7 @@ snib__ns snib__multi_left(const struct snib__multi *m, snib__ns now)
         if (!atomic_load(&m->granted) || atomic_load(&m->loss))
                 return 0;
         for (size_t i = 0; i < m->count; i++) {
-                snib__ns one = snib__multi_part_left(m, i, now);
+                snib__ns one = snib__multi_member_left(m, i, now);
                 size_t k = n++;
 
                 for (; k > 0 && left[k - 1] < one; k--)
@@ -86,22 +86,22 @@ static bool check_loss(struct snib__multi *m, int reason)
         if (!atomic_load(&m->granted))
                 return false;
         for (size_t i = 0; i < m->count; i++)
-                live += atomic_load(&m->parts[i].held) && !atomic_load(&m->parts[i].loss);
+                live += atomic_load(&m->members[i].held) && !atomic_load(&m->members[i].loss);
         return live < needed && atomic_compare_exchange_strong(&m->loss, &none, reason);
 }
 
-bool snib__multi_lost(struct snib__multi *m, size_t part, int reason, bool gone)
+bool snib__multi_lost(struct snib__multi *m, size_t member, int reason, bool gone)
 {
-        atomic_store(&m->parts[part].loss, reason);
+        atomic_store(&m->members[member].loss, reason);
         if (gone)
-                atomic_store(&m->parts[part].held, NULL);
+                atomic_store(&m->members[member].held, NULL);
         return check_loss(m, reason);
 }
 
-void snib__multi_closed(struct snib__multi *m, size_t part)
+void snib__multi_closed(struct snib__multi *m, size_t member)
 {
-        atomic_store(&m->parts[part].held, NULL);
-        atomic_store(&m->parts[part].closed, true);
+        atomic_store(&m->members[member].held, NULL);
+        atomic_store(&m->members[member].closed, true);
 }
 
 bool snib__multi_cancel(struct snib__multi *m)
@@ -118,17 +118,17 @@ static bool is_cancelled(const struct snib__multi *m)
 
 /* ---- effects ---- */
 
-static int blame(struct snib__multi *m, size_t part, enum snib__multi_why why, int code)
+static int blame(struct snib__multi *m, size_t member, enum snib__multi_why why, int code)
 {
-        m->blame = (struct snib__multi_effect){.kind = SNIB__MULTI_BLAME, .part = part, .why = why, .code = code};
+        m->blame = (struct snib__multi_effect){.kind = SNIB__MULTI_BLAME, .member = member, .why = why, .code = code};
         return code;
 }
 
-static void want(struct snib__multi *m, size_t part, struct snib__multi_effect effect)
+static void want(struct snib__multi *m, size_t member, struct snib__multi_effect effect)
 {
-        snib__assert(m->parts[part].effect.kind == SNIB__MULTI_NOTHING);
-        effect.part = part;
-        m->parts[part].effect = effect;
+        snib__assert(m->members[member].effect.kind == SNIB__MULTI_NOTHING);
+        effect.member = member;
+        m->members[member].effect = effect;
 }
 
 bool snib__multi_next(struct snib__multi *m, struct snib__multi_effect *ret)
@@ -136,76 +136,82 @@ bool snib__multi_next(struct snib__multi *m, struct snib__multi_effect *ret)
         struct snib__multi_effect *e = &m->blame;
 
         for (size_t i = 0; i < m->count && !e->kind; i++)
-                e = &m->parts[i].effect;
+                e = &m->members[i].effect;
         *ret = *e;
         e->kind = SNIB__MULTI_NOTHING;
         return ret->kind != SNIB__MULTI_NOTHING;
 }
 
-static void ask(struct snib__multi *m, size_t part, bool once, snib__ns wait)
+static void ask(struct snib__multi *m, size_t member, bool once, snib__ns wait)
 {
-        struct snib__multi_part *p = &m->parts[part];
+        struct snib__multi_member *p = &m->members[member];
 
         atomic_store(&p->loss, SNIB_LOSS_NONE);
         p->cancelled = p->hurried = false;
         p->said = 0;
-        p->state = SNIB__PART_ASKING;
-        want(m, part, (struct snib__multi_effect){.kind = SNIB__MULTI_ASK, .once = once, .wait = wait});
+        p->state = SNIB__MEMBER_ASKING;
+        want(m, member, (struct snib__multi_effect){.kind = SNIB__MULTI_ASK, .once = once, .wait = wait});
 }
 
-static void give_back(struct snib__multi *m, size_t part, snib__ns patience)
+static void give_back(struct snib__multi *m, size_t member, snib__ns patience)
 {
-        struct snib__multi_part *p = &m->parts[part];
+        struct snib__multi_member *p = &m->members[member];
 
         atomic_store(&p->held, NULL);
-        p->state = SNIB__PART_RELEASING;
-        want(m, part, (struct snib__multi_effect){.kind = SNIB__MULTI_RELEASE, .wait = patience});
+        p->state = SNIB__MEMBER_RELEASING;
+        want(m, member, (struct snib__multi_effect){.kind = SNIB__MULTI_RELEASE, .wait = patience});
+}
+
+/* It may grant yet. */
+static bool is_asked(const struct snib__multi_member *p)
+{
+        return p->state == SNIB__MEMBER_ASKING && !atomic_load(&p->closed);
 }
 
 /* What was asked for is wanted no more. True: there was something to be done. */
-static bool cancel(struct snib__multi *m, size_t part)
+static bool cancel(struct snib__multi *m, size_t member)
 {
-        struct snib__multi_part *p = &m->parts[part];
+        struct snib__multi_member *p = &m->members[member];
 
-        if (p->state != SNIB__PART_ASKING || p->cancelled || atomic_load(&p->closed))
+        if (!is_asked(p) || p->cancelled)
                 return false;
         p->cancelled = true;
-        want(m, part, (struct snib__multi_effect){.kind = SNIB__MULTI_CANCEL});
+        want(m, member, (struct snib__multi_effect){.kind = SNIB__MULTI_CANCEL});
         return true;
 }
 
 /* The same of what is held. */
-static bool end(struct snib__multi *m, size_t part, snib__ns patience)
+static bool end(struct snib__multi *m, size_t member, snib__ns patience)
 {
         bool forget =
-            part == m->order[0] && ((SNIB__BUG(multi_rollback_forgets_one) && m->phase == SNIB__MULTI_UNDOING) ||
-                                    (SNIB__BUG(multi_release_forgets_one) && m->phase == SNIB__MULTI_RELEASING));
+            member == m->order[0] && ((SNIB__BUG(multi_rollback_forgets_one) && m->phase == SNIB__MULTI_UNDOING) ||
+                                      (SNIB__BUG(multi_release_forgets_one) && m->phase == SNIB__MULTI_RELEASING));
 
-        if (m->parts[part].state != SNIB__PART_HELD)
+        if (m->members[member].state != SNIB__MEMBER_HELD)
                 return false;
         if (!forget) {
-                give_back(m, part, patience);
+                give_back(m, member, patience);
         } else {
-                atomic_store(&m->parts[part].held, NULL);
-                m->parts[part].state = SNIB__PART_IDLE;
+                atomic_store(&m->members[member].held, NULL);
+                m->members[member].state = SNIB__MEMBER_IDLE;
         }
         return true;
 }
 
-void snib__multi_answer(struct snib__multi *m, size_t part, int result, struct snib__hold *hold, int64_t token)
+void snib__multi_answer(struct snib__multi *m, size_t member, int result, struct snib__hold *hold, int64_t token)
 {
-        struct snib__multi_part *p = &m->parts[part];
+        struct snib__multi_member *p = &m->members[member];
 
-        snib__assert(p->state == SNIB__PART_ASKING || p->state == SNIB__PART_RELEASING);
+        snib__assert(p->state == SNIB__MEMBER_ASKING || p->state == SNIB__MEMBER_RELEASING);
         p->said = p->cancelled && result == SNIB_ECANCELLED ? 0 : result;
         /* One that stops waiting may be granted on the way out: that is released by its id. */
-        p->cancelled |= p->state == SNIB__PART_ASKING && m->patient && p->said == 0;
-        if (p->state == SNIB__PART_ASKING && p->said == 1) {
-                p->state = SNIB__PART_HELD;
+        p->cancelled |= p->state == SNIB__MEMBER_ASKING && m->patient && p->said == 0;
+        if (p->state == SNIB__MEMBER_ASKING && p->said == 1) {
+                p->state = SNIB__MEMBER_HELD;
                 p->hold = hold;
                 p->token = token;
         } else {
-                p->state = SNIB__PART_IDLE;
+                p->state = SNIB__MEMBER_IDLE;
         }
 }
 
@@ -214,7 +220,7 @@ void snib__multi_answer(struct snib__multi *m, size_t part, int result, struct s
 static bool all_idle(const struct snib__multi *m)
 {
         for (size_t i = 0; i < m->count; i++)
-                if (m->parts[i].state != SNIB__PART_IDLE)
+                if (m->members[i].state != SNIB__MEMBER_IDLE)
                         return false;
         return true;
 }
@@ -230,7 +236,7 @@ static snib__ns slice_of(const struct snib__multi *m)
         snib__ns slice = SLICE * (snib__ns)m->count;
 
         for (size_t i = 0; i < m->at; i++)
-                slice = snib__min(slice, m->parts[m->order[i]].lasts / 3);
+                slice = snib__min(slice, m->members[m->order[i]].lasts / 3);
         return slice;
 }
 
@@ -303,9 +309,9 @@ static bool answer(struct snib__multi *m, int result)
         return true;
 }
 
-static bool is_vote(const struct snib__multi *m, const struct snib__multi_part *p, snib__ns now)
+static bool is_vote(const struct snib__multi *m, const struct snib__multi_member *p, snib__ns now)
 {
-        if (p->state != SNIB__PART_HELD || atomic_load(&p->loss) || atomic_load(&p->closed))
+        if (p->state != SNIB__MEMBER_HELD || atomic_load(&p->loss) || atomic_load(&p->closed))
                 return false;
         return !m->red || trusted_until(m, p, p->hold) > now;
 }
@@ -316,13 +322,13 @@ static void granted(struct snib__multi *m, snib__ns now)
 
         m->token = 0;
         for (size_t i = 0; i < m->count; i++) {
-                struct snib__multi_part *p = &m->parts[i];
+                struct snib__multi_member *p = &m->members[i];
 
                 if (is_vote(m, p, now)) {
                         atomic_store_explicit(&p->held, p->hold, memory_order_release);
                         if (m->red && p->token > m->token && !(m->token && SNIB__BUG(red_token_of_the_first)))
                                 m->token = p->token;
-                } else if (p->state == SNIB__PART_ASKING && !atomic_load(&p->closed)) {
+                } else if (is_asked(p)) {
                         /* It may still come: one that the majority can do without. */
                         want(m, i, (struct snib__multi_effect){.kind = SNIB__MULTI_LET_GO});
                 }
@@ -333,7 +339,7 @@ static void granted(struct snib__multi *m, snib__ns now)
         }
         atomic_store(&m->granted, true);
         for (size_t i = 0; i < m->count && !reason; i++)
-                reason = atomic_load(&m->parts[i].loss);
+                reason = atomic_load(&m->members[i].loss);
         if (reason)
                 (void)check_loss(m, reason);
 }
@@ -342,9 +348,9 @@ static void granted(struct snib__multi *m, snib__ns now)
 static bool undo_lost(struct snib__multi *m)
 {
         for (size_t i = 0; i < m->count; i++) {
-                int loss = atomic_load(&m->parts[i].loss);
+                int loss = atomic_load(&m->members[i].loss);
 
-                if (m->parts[i].state != SNIB__PART_HELD || !loss || SNIB__BUG(multi_lost_member_counts))
+                if (m->members[i].state != SNIB__MEMBER_HELD || !loss || SNIB__BUG(multi_lost_member_counts))
                         continue;
                 if (loss == SNIB_LOSS_THREAD_EXIT)
                         undo(m, blame(m, i, SNIB__MULTI_THREAD_ENDED, SNIB_ELOST), false);
@@ -357,9 +363,9 @@ static bool undo_lost(struct snib__multi *m)
 
 static void step_plain(struct snib__multi *m, snib__ns now)
 {
-        const struct snib__multi_part *p = &m->parts[m->order[m->at]];
+        const struct snib__multi_member *p = &m->members[m->order[m->at]];
 
-        if (undo_lost(m) || p->state == SNIB__PART_ASKING)
+        if (undo_lost(m) || p->state == SNIB__MEMBER_ASKING)
                 return;
         if (p->said < 0)
                 undo(m, blame(m, m->order[m->at], SNIB__MULTI_SAID, p->said), false);
@@ -387,15 +393,15 @@ static bool is_passing(int code)
 
 /* Why a member's vote is missing: 0, because somebody else holds it, or there was no time for it to
  * answer. */
-static int complaint(const struct snib__multi *m, const struct snib__multi_part *p, snib__ns now,
+static int complaint(const struct snib__multi *m, const struct snib__multi_member *p, snib__ns now,
                      enum snib__multi_why *ret)
 {
-        *ret = p->state == SNIB__PART_ASKING ? SNIB__MULTI_SILENT
-               : p->state == SNIB__PART_HELD ? SNIB__MULTI_LATE
-                                             : SNIB__MULTI_SAID;
-        if (p->state == SNIB__PART_ASKING)
+        *ret = p->state == SNIB__MEMBER_ASKING ? SNIB__MULTI_SILENT
+               : p->state == SNIB__MEMBER_HELD ? SNIB__MULTI_LATE
+                                               : SNIB__MULTI_SAID;
+        if (p->state == SNIB__MEMBER_ASKING)
                 return now - m->begun >= m->node_timeout ? SNIB_EUNKNOWN : 0;
-        if (p->state == SNIB__PART_HELD)
+        if (p->state == SNIB__MEMBER_HELD)
                 return is_vote(m, p, now) ? 0 : SNIB_ENOTREADY;
         return p->said < 0 ? p->said : 0;
 }
@@ -408,7 +414,7 @@ static void red_failed(struct snib__multi *m, snib__ns now)
         enum snib__multi_why why;
 
         for (size_t i = 0; i < m->count; i++) {
-                int code = complaint(m, &m->parts[i], now, &why);
+                int code = complaint(m, &m->members[i], now, &why);
                 bool refusal = code && !is_passing(code);
 
                 failed += code != 0;
@@ -417,17 +423,17 @@ static void red_failed(struct snib__multi *m, snib__ns now)
                 refused = refusal && refused == m->count ? i : refused;
         }
         if (refusals > m->count - m->needed) {
-                undo(m, blame(m, refused, SNIB__MULTI_SAID, m->parts[refused].said), false);
+                undo(m, blame(m, refused, SNIB__MULTI_SAID, m->members[refused].said), false);
         } else if (failed <= m->count - m->needed) {
                 undo(m, 0, true);
         } else {
-                int code = complaint(m, &m->parts[first], now, &why);
+                int code = complaint(m, &m->members[first], now, &why);
 
                 undo(m, blame(m, first, why, code), true);
         }
 }
 
-static bool has_heard(const struct snib__multi_part *p)
+static bool has_heard(const struct snib__multi_member *p)
 {
         return atomic_load_explicit(p->heard, memory_order_acquire) != 0;
 }
@@ -437,8 +443,7 @@ static bool has_heard(const struct snib__multi_part *p)
 static bool is_open(const struct snib__multi *m, snib__ns now)
 {
         for (size_t i = 0; i < m->count; i++)
-                if (m->parts[i].state == SNIB__PART_ASKING && !atomic_load(&m->parts[i].closed) &&
-                    !has_heard(&m->parts[i]))
+                if (is_asked(&m->members[i]) && !has_heard(&m->members[i]))
                         return now < snib__after(m->begun, m->node_timeout);
         return false;
 }
@@ -450,40 +455,15 @@ static snib__ns spread(struct snib__multi *m)
         snib__ns base = SPLIT << snib__min(m->round - 1, 6), away = 0;
 
         for (size_t i = 0; i < m->count; i++) {
-                snib__ns heard = atomic_load_explicit(m->parts[i].heard, memory_order_acquire);
+                snib__ns heard = atomic_load_explicit(m->members[i].heard, memory_order_acquire);
 
                 away = snib__max(away, snib__min(heard - m->begun, m->node_timeout));
         }
         return base / 2 + jitter(m, base) + 2 * away;
 }
 
-/* The round is over, but for what those say who waited: whether somebody holds it, or they were
- * never reached. */
-static void end_round(struct snib__multi *m, snib__ns now)
-{
-        m->ending = true;
-        m->end = snib__min(m->end, snib__after(now, m->node_timeout));
-        m->due = m->end;
-        for (size_t i = 0; i < m->count; i++) {
-                struct snib__multi_part *p = &m->parts[i];
-
-                if (p->state != SNIB__PART_ASKING || atomic_load(&p->closed) || !has_heard(p))
-                        continue;
-                p->hurried = true;
-                want(m, i, (struct snib__multi_effect){.kind = SNIB__MULTI_HURRY});
-        }
-}
-
-static bool has_ended(const struct snib__multi *m)
-{
-        for (size_t i = 0; i < m->count; i++)
-                if (m->parts[i].state == SNIB__PART_ASKING && m->parts[i].hurried && !atomic_load(&m->parts[i].closed))
-                        return false;
-        return m->ending;
-}
-
-/* What is held of a majority that others may have: see SPLIT. */
-static void part_with_it(struct snib__multi *m, size_t votes, snib__ns now)
+/* Whether what is held is to be given back, of a majority that others may have: see SPLIT. */
+static bool is_split(struct snib__multi *m, size_t votes, snib__ns now)
 {
         if (votes != m->votes)
                 m->split = votes && !SNIB__BUG(red_keeps_a_minority) ? snib__after(now, spread(m)) : SNIB__NEVER;
@@ -491,17 +471,39 @@ static void part_with_it(struct snib__multi *m, size_t votes, snib__ns now)
                 m->split = snib__after(now, snib__max(spread(m), now - m->begun));
         m->votes = votes;
         m->due = snib__min(m->end, m->split);
-        if (now >= m->split)
-                end_round(m, now);
+        return now >= m->split;
+}
+
+/* The round is over, but for what those say who waited: whether somebody holds it, or they were
+ * never reached. Answers how many those are. */
+static size_t end_round(struct snib__multi *m, snib__ns now)
+{
+        size_t hurried = 0;
+
+        m->ending = true;
+        m->due = m->end = snib__min(m->end, snib__after(now, m->node_timeout));
+        for (size_t i = 0; i < m->count; i++) {
+                struct snib__multi_member *p = &m->members[i];
+
+                p->hurried = is_asked(p) && has_heard(p);
+                if (p->hurried)
+                        want(m, i, (struct snib__multi_effect){.kind = SNIB__MULTI_HURRY});
+                hurried += p->hurried;
+        }
+        return hurried;
 }
 
 static void step_red(struct snib__multi *m, snib__ns now)
 {
-        size_t votes = 0, open = 0, needed = m->needed;
+        size_t votes = 0, open = 0, hurried = 0, needed = m->needed;
 
         for (size_t i = 0; i < m->count; i++) {
-                votes += is_vote(m, &m->parts[i], now);
-                open += m->parts[i].state == SNIB__PART_ASKING && !atomic_load(&m->parts[i].closed);
+                const struct snib__multi_member *p = &m->members[i];
+                bool asked = is_asked(p);
+
+                votes += is_vote(m, p, now);
+                open += asked;
+                hurried += asked && p->hurried;
         }
         if (SNIB__BUG(red_majority_of_answers))
                 needed = (m->count - open) / 2 + 1;
@@ -509,9 +511,9 @@ static void step_red(struct snib__multi *m, snib__ns now)
                 granted(m, now);
                 return;
         }
-        if (votes + open >= m->needed && m->patient && !m->ending)
-                part_with_it(m, votes, now);
-        if (votes + open < m->needed || now >= m->end || has_ended(m))
+        if (votes + open >= m->needed && m->patient && !m->ending && is_split(m, votes, now))
+                hurried = end_round(m, now);
+        if (votes + open < m->needed || now >= m->end || (m->ending && hurried == 0))
                 red_failed(m, now);
 }
 
@@ -558,7 +560,7 @@ static size_t shut(const struct snib__multi *m)
         size_t closed = 0, first = m->count;
 
         for (size_t i = 0; i < m->count; i++) {
-                if (!atomic_load(&m->parts[i].closed))
+                if (!atomic_load(&m->members[i].closed))
                         continue;
                 closed++;
                 first = first == m->count ? i : first;
@@ -595,9 +597,9 @@ static bool step_held(struct snib__multi *m, snib__ns now)
         bool any = false;
 
         for (size_t i = 0; i < m->count; i++) {
-                struct snib__multi_part *p = &m->parts[i];
+                struct snib__multi_member *p = &m->members[i];
 
-                if (p->state != SNIB__PART_HELD || atomic_load(&p->held) || atomic_load(&p->loss))
+                if (p->state != SNIB__MEMBER_HELD || atomic_load(&p->held) || atomic_load(&p->loss))
                         continue;
                 if (snib__multi_left(m, now) > 0) {
                         atomic_store_explicit(&p->held, p->hold, memory_order_release);
@@ -611,9 +613,9 @@ static bool step_held(struct snib__multi *m, snib__ns now)
 
 /* Nobody can find that we have it. What was cancelled may have been granted all the same, and is
  * released by its id. */
-static bool is_free(const struct snib__multi *m, const struct snib__multi_part *p)
+static bool is_free(const struct snib__multi *m, const struct snib__multi_member *p)
 {
-        return p->state == SNIB__PART_IDLE && ((p->said >= 0 && !p->cancelled) || (m->red && p->said == SNIB_ELOST));
+        return p->state == SNIB__MEMBER_IDLE && ((p->said >= 0 && !p->cancelled) || (m->red && p->said == SNIB_ELOST));
 }
 
 /* 1 or an error: which, when all members have answered. Red: as soon as a majority is certainly
@@ -623,11 +625,11 @@ static void verdict(struct snib__multi *m)
         size_t open = 0, freed = 0, failed = 0, bad = m->count;
 
         for (size_t i = 0; i < m->count; i++) {
-                const struct snib__multi_part *p = &m->parts[i];
+                const struct snib__multi_member *p = &m->members[i];
 
-                open += p->state != SNIB__PART_IDLE;
+                open += p->state != SNIB__MEMBER_IDLE;
                 freed += is_free(m, p);
-                if (p->state != SNIB__PART_IDLE || is_free(m, p) || !p->to_release)
+                if (p->state != SNIB__MEMBER_IDLE || is_free(m, p) || !p->to_release)
                         continue;
                 failed++;
                 bad = bad == m->count ? i : bad;
@@ -637,10 +639,10 @@ static void verdict(struct snib__multi *m)
         m->released = true;
         m->due = SNIB__NEVER;
         m->result = 1;
-        if (failed > m->count - m->needed && m->parts[bad].cancelled)
+        if (failed > m->count - m->needed && m->members[bad].cancelled)
                 m->result = blame(m, bad, SNIB__MULTI_SILENT, SNIB_EUNKNOWN);
         else if (failed > m->count - m->needed)
-                m->result = blame(m, bad, SNIB__MULTI_SAID, m->parts[bad].said);
+                m->result = blame(m, bad, SNIB__MULTI_SAID, m->members[bad].said);
         else if (atomic_load(&m->loss))
                 m->result = blame(m, m->count, SNIB__MULTI_LOST, SNIB_ELOST);
 }
@@ -654,7 +656,7 @@ static bool step_releasing(struct snib__multi *m, snib__ns now)
 
         for (size_t i = 0; i < m->count; i++) {
                 any |= end(m, i, m->red ? m->node_timeout : SNIB__NEVER);
-                if (now >= m->due || has_heard(&m->parts[i]))
+                if (now >= m->due || has_heard(&m->members[i]))
                         any |= cancel(m, i);
         }
         if (any)
@@ -668,7 +670,7 @@ static bool step_releasing(struct snib__multi *m, snib__ns now)
 }
 
 /* Its acquire ended, and the engine may have executed it, or stand by to do so. */
-static bool may_be_held(const struct snib__multi_part *p)
+static bool may_be_held(const struct snib__multi_member *p)
 {
         return p->cancelled || p->said == SNIB_EUNKNOWN || p->said == SNIB_ECLOSED;
 }
@@ -679,8 +681,8 @@ void snib__multi_release(struct snib__multi *m, snib__ns now)
         atomic_store(&m->granted, false);
         m->due = SNIB__NEVER;
         for (size_t i = 0; i < m->count; i++) {
-                m->parts[i].to_release = m->parts[i].state != SNIB__PART_IDLE || may_be_held(&m->parts[i]);
-                if (m->parts[i].state == SNIB__PART_ASKING)
+                m->members[i].to_release = m->members[i].state != SNIB__MEMBER_IDLE || may_be_held(&m->members[i]);
+                if (m->members[i].state == SNIB__MEMBER_ASKING)
                         m->due = snib__after(now, m->node_timeout);
         }
 }
@@ -704,7 +706,8 @@ bool snib__multi_step(struct snib__multi *m, snib__ns now)
         return false;
 }
 
-void snib__multi_init(struct snib__multi *m, const struct snib__multi_config *config, struct snib__multi_part *parts)
+void snib__multi_init(struct snib__multi *m, const struct snib__multi_config *config,
+                      struct snib__multi_member *members)
 {
         memset(m, 0, sizeof(*m));
         m->count = config->count;
@@ -716,7 +719,7 @@ void snib__multi_init(struct snib__multi *m, const struct snib__multi_config *co
         memcpy(m->order, config->order, config->count * sizeof(m->order[0]));
         m->prng.state = config->seed;
         m->due = SNIB__NEVER;
-        m->parts = parts;
+        m->members = members;
 }
 
 /* ---- order ---- */
@@ -771,11 +774,12 @@ const char *snib__multi_check(const struct snib__multi *m)
         if ((m->phase == SNIB__MULTI_PAUSING || m->phase == SNIB__MULTI_OVER) && !all_idle(m))
                 return "between rounds and at the end nothing is held or under way";
         for (size_t i = 0; i < m->count; i++) {
-                const struct snib__multi_part *p = &m->parts[i];
+                const struct snib__multi_member *p = &m->members[i];
 
-                if (atomic_load(&p->held) && p->state != SNIB__PART_HELD)
+                if (atomic_load(&p->held) && p->state != SNIB__MEMBER_HELD)
                         return "only what is held counts";
-                if (!m->red && m->phase == SNIB__MULTI_ASKING && p->state == SNIB__PART_ASKING && i != m->order[m->at])
+                if (!m->red && m->phase == SNIB__MULTI_ASKING && p->state == SNIB__MEMBER_ASKING &&
+                    i != m->order[m->at])
                         return "one after another";
         }
         return NULL;

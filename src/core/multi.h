@@ -16,7 +16,7 @@
  * Plain: members are asked one after another in one order; red: all at once, each as long as there
  * is time, so that every release is heard of where it happens. A round that fails gives back what
  * it took before anything else happens, and what was asked and not answered is cancelled: what the
- * engine grants to it later is released by its id. So at no time does a failed round leave a part
+ * engine grants to it later is released by its id. So at no time does a failed round leave a member
  * behind.
  *
  * Thread class: one thread at a time (the caller's lock), but for what says otherwise.
@@ -35,7 +35,7 @@ enum snib__multi_phase {
         SNIB__MULTI_OVER /* answered with something else, or released; nothing is under way at any member */
 };
 
-enum snib__multi_state { SNIB__PART_IDLE = 0, SNIB__PART_ASKING, SNIB__PART_HELD, SNIB__PART_RELEASING };
+enum snib__multi_state { SNIB__MEMBER_IDLE = 0, SNIB__MEMBER_ASKING, SNIB__MEMBER_HELD, SNIB__MEMBER_RELEASING };
 
 enum snib__multi_effect_kind {
         SNIB__MULTI_NOTHING = 0,
@@ -60,14 +60,14 @@ enum snib__multi_why {
 
 struct snib__multi_effect {
         enum snib__multi_effect_kind kind;
-        size_t part; /* BLAME may be of none: then it is the number of parts */
+        size_t member; /* BLAME may be of none: then it is the number of members */
         bool once;
         snib__ns wait;
         enum snib__multi_why why;
         int code;
 };
 
-struct snib__multi_part {
+struct snib__multi_member {
         /* Constant. */
         snib__ns lease;
         snib__ns lasts;                /* a hold of it, however often it is renewed; SNIB__NEVER: as long as it is */
@@ -111,7 +111,7 @@ struct snib__multi {
         bool once;
         snib__ns deadline;
         size_t order[SNIB_MULTILOCK_MAX];
-        struct snib__multi_part *parts;
+        struct snib__multi_member *members;
 
         struct snib__prng prng;
         enum snib__multi_phase phase;
@@ -137,9 +137,10 @@ struct snib__multi {
         atomic_int loss;     /* enum snib_loss, of the whole */
 };
 
-/* `parts` is the caller's, zeroed but for its constants. The deadline is SNIB__NEVER, or a point in
+/* `members` is the caller's, zeroed but for its constants. The deadline is SNIB__NEVER, or a point in
  * time. */
-void snib__multi_init(struct snib__multi *m, const struct snib__multi_config *config, struct snib__multi_part *parts);
+void snib__multi_init(struct snib__multi *m, const struct snib__multi_config *config,
+                      struct snib__multi_member *members);
 
 /* Does one thing that is to be done. True: there may be more; carry out the effects, and call it
  * again. */
@@ -149,7 +150,7 @@ bool snib__multi_next(struct snib__multi *m, struct snib__multi_effect *ret);
 
 /* What became of an ASK (1, 0 or an error) or a RELEASE. Of an acquire that was granted: the hold
  * and its token. */
-void snib__multi_answer(struct snib__multi *m, size_t part, int result, struct snib__hold *hold, int64_t token);
+void snib__multi_answer(struct snib__multi *m, size_t member, int result, struct snib__hold *hold, int64_t token);
 /* Begins to give all back; the phase is HELD. */
 void snib__multi_release(struct snib__multi *m, snib__ns now);
 /* PAUSING, and nobody can wake it: ends with this result. */
@@ -160,11 +161,11 @@ void snib__multi_give_up(struct snib__multi *m, int result, snib__ns now);
 bool snib__multi_cancel(struct snib__multi *m);
 /* What a member holds was lost; `gone`: its record may be reused. True: the whole is lost with it.
  * Tell it, once. */
-bool snib__multi_lost(struct snib__multi *m, size_t part, int reason, bool gone);
+bool snib__multi_lost(struct snib__multi *m, size_t member, int reason, bool gone);
 /* The member's client is gone, and what it held with it. */
-void snib__multi_closed(struct snib__multi *m, size_t part);
+void snib__multi_closed(struct snib__multi *m, size_t member);
 /* How long a member's hold may still be trusted; 0 or less: it may not. */
-snib__ns snib__multi_part_left(const struct snib__multi *m, size_t part, snib__ns now);
+snib__ns snib__multi_member_left(const struct snib__multi *m, size_t member, snib__ns now);
 /* The same for the whole. */
 snib__ns snib__multi_left(const struct snib__multi *m, snib__ns now);
 

@@ -12,8 +12,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "runtime/part.h"
-#include "runtime/runtime.h"
+#include "runtime/multi.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -311,7 +310,7 @@ static void client_init(struct snib_client *c, const struct snib__client_config 
         c->timer.due = SNIB__NEVER;
         c->keeper.always = config->threads == SNIB_THREADS_IO;
         snib__baton_init(&c->baton);
-        snib__list_init(&c->parts);
+        snib__list_init(&c->members);
         snib__list_init(&c->grants);
         snib__list_init(&c->questions);
         snib__list_init(&c->listings);
@@ -405,7 +404,7 @@ static void drain(struct snib_client *c)
         w.done = c->core.farewells == 0;
         snib__drive_wait(c, &w);
         c->closer = NULL;
-        snib__parts_closed(c);
+        snib__members_closed(c);
         snib__drive_settle(c);
         snib__client_unlock(c);
         while (atomic_load(&c->inside) > 0)

@@ -62,7 +62,7 @@ struct snib__wait {
         uint32_t bit;              /* there */
         snib__ns deadline;         /* of waits that core does not end: opening, closing. Otherwise SNIB__NEVER */
         struct snib__event *event; /* asynchronous: queued when done. NULL: wake the thread */
-        /* Of a part, in place of both: see part.h. */
+        /* Of a member, in place of both: see multi.h. */
         void (*ended)(struct snib_client *c, struct snib__wait *w);
         struct snib__list of_object; /* in snib__object.waits */
         struct snib_grant *grant;    /* what the call is about: core forgets it with the answer */
@@ -137,7 +137,7 @@ struct snib_grant {
         struct snib_client *client;
         union {
                 struct snib__list pooled;    /* while free */
-                struct snib__list followers; /* else: parts of multilocks that hold it */
+                struct snib__list followers; /* else: members of multilocks that hold it */
         };
         void *_Atomic text;   /* name, NUL, asker's owner key, NUL; kept while pooled */
         uint16_t room;        /* of `text` */
@@ -183,6 +183,13 @@ struct snib__bed {
         uint32_t taken, woken;  /* bits, under the client's lock */
 };
 #define SNIB__BEDS 32 /* so many bits, too, tell them apart */
+
+/* Ends the sleep of one thread that waits for several clients, and so in none of them. Any thread
+ * rings it, with or without a lock. */
+struct snib__bell {
+        _Atomic uint32_t state; /* sleep.c's */
+        int fd; /* readable when it was rung, for a thread that polls; -1: it sleeps. Constant while attended */
+};
 
 /* A timerfd on CLOCK_BOOTTIME. It may go off too early; that costs a look. */
 struct snib__alarm {
@@ -245,8 +252,8 @@ struct snib_client {
         uint64_t listing_number;
         int background; /* asynchronous calls and listings without an answer: somebody must drive */
         struct snib__wait *opener, *closer;
-        struct snib__list parts; /* of multilocks: they are told of the close */
-        snib__ns silent_since;   /* while requests are under way: since when no reply has come */
+        struct snib__list members; /* of multilocks: they are told of the close */
+        snib__ns silent_since;     /* while requests are under way: since when no reply has come */
         struct snib__fault link_fault;
 
         struct snib__baton baton;
@@ -337,6 +344,16 @@ void snib__sleep(struct snib__wait *w);
 void snib__sleep_end(struct snib_client *c, struct snib__wait *w, uint32_t word);
 /* Unlocks, then wakes those who are to wake. */
 void snib__sleep_unlock(struct snib_client *c);
+/* Without a lock. Somebody hears the bell from now on. He looks at everything after this: what was
+ * rung before is forgotten. */
+void snib__bell_attend(struct snib__bell *b);
+/* Nobody does any more. */
+void snib__bell_desert(struct snib__bell *b);
+bool snib__bell_attended(const struct snib__bell *b);
+/* False: nobody hears it. */
+bool snib__bell_ring(struct snib__bell *b);
+/* Until it is rung, or `until`. Of a bell without a descriptor. */
+void snib__bell_sleep(struct snib__bell *b, snib__ns until);
 
 /* drive.c: all under the lock; those marked so drop it in between. */
 /* Does whatever is due and can be done without waiting: timers, effects, what the engine has

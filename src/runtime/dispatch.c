@@ -40,8 +40,7 @@ static void sleep_until_queued(struct snib_client *c)
         atomic_store_explicit(&d->word, 0, memory_order_relaxed);
         d->asleep = true;
         snib__client_unlock(c);
-        while (atomic_load_explicit(&d->word, memory_order_acquire) == 0)
-                snib__os_sleep(&d->word, 0, SNIB__NEVER);
+        snib__os_sleep(&d->word, 0, SNIB__NEVER);
         snib__client_lock(c);
         d->asleep = false;
 }

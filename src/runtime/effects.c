@@ -13,8 +13,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "runtime/part.h"
-#include "runtime/runtime.h"
+#include "runtime/multi.h"
 #include <string.h>
 
 enum { TAG_HOLD = 0, TAG_ASK = 1, TAG_LISTING = 2, TAG_MASK = 3 };
@@ -59,7 +58,7 @@ static void lost(struct snib_client *c, struct snib_grant *g)
                 g->due = true;
                 snib__dispatch_queue(c, &g->loss->event);
         }
-        snib__parts_lost(g);
+        snib__members_lost(g);
 }
 
 static void answered(struct snib_client *c, struct snib__call *call)
@@ -87,7 +86,7 @@ static void submit(struct snib_client *c, const struct snib__effect *e, snib__ns
 
 static void freed(struct snib_client *c, struct snib_grant *g)
 {
-        snib__parts_freed(g);
+        snib__members_freed(g);
         snib__grant_free(g);
         if (c->closer && c->core.farewells == 0)
                 snib__wait_finish(c, c->closer);

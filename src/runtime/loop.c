@@ -62,3 +62,21 @@ int snib__loop_process(struct snib_client *c)
         snib__dispatch_here(c);
         return 0;
 }
+
+void snib__loop_turn(struct snib_client *const *clients, int count, int fd, snib__ns until)
+{
+        struct pollfd fds[SNIB_MULTILOCK_MAX + 1];
+        snib__ns timeout = until == SNIB__NEVER ? SNIB__NEVER : snib__max(until - snib__os_now(), 0);
+
+        for (int i = 0; i < count; i++) {
+                int64_t ms = snib__loop_timeout_ms(clients[i]);
+
+                fds[i] = (struct pollfd){.fd = snib__loop_fd(clients[i]), .events = POLLIN};
+                if (ms >= 0)
+                        timeout = snib__min(timeout, ms * SNIB__MS);
+        }
+        fds[count] = (struct pollfd){.fd = fd, .events = POLLIN};
+        snib__os_poll(fds, count + 1, timeout);
+        for (int i = 0; i < count; i++)
+                (void)snib__loop_process(clients[i]);
+}

@@ -118,11 +118,17 @@ int snib__os_epoll_wait(int epoll, struct snib__ready ret[SNIB__READY_MAX], int 
         return n < 0 ? 0 : n;
 }
 
-void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns timeout)
+void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns until)
 {
-        struct timespec limit = timespec_of(timeout > 0 ? timeout : 0);
+        snib__ns now = snib__os_now();
 
-        (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout == SNIB__NEVER ? NULL : &limit, NULL, 0);
+        while (atomic_load_explicit(word, memory_order_acquire) == expected && now < until) {
+                struct timespec limit = timespec_of(until - now);
+
+                (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, until == SNIB__NEVER ? NULL : &limit, NULL,
+                              0);
+                now = snib__os_now();
+        }
 }
 
 void snib__os_wake(_Atomic uint32_t *word)

@@ -46,8 +46,8 @@ struct snib__ready {
 #define SNIB__READY_MAX 12
 int snib__os_epoll_wait(int epoll, struct snib__ready ret[SNIB__READY_MAX], int limit_ms);
 
-/* Sleeps while *word is `expected`, at most `timeout`. May return early. */
-void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns timeout);
+/* Sleeps while *word is `expected`, at most until `until`. */
+void snib__os_sleep(_Atomic uint32_t *word, uint32_t expected, snib__ns until);
 /* Wakes whoever sleeps on the address. Reads nothing there: the word may be gone by now. */
 void snib__os_wake(_Atomic uint32_t *word);
 /* The same with one word for up to 32: whoever sleeps under a bit is woken by a call whose `bits`

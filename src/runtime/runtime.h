@@ -46,6 +46,9 @@ void snib__client_close(struct snib_client *c);
 int snib__loop_fd(struct snib_client *c);
 int64_t snib__loop_timeout_ms(struct snib_client *c);
 int snib__loop_process(struct snib_client *c);
+/* A turn in place of the application's loop: polls and processes `count` clients, each once, at most
+ * SNIB_MULTILOCK_MAX. Ends at `until`, or when `fd` is readable. */
+void snib__loop_turn(struct snib_client *const *clients, int count, int fd, snib__ns until);
 
 /* The error of a call on a client that is being closed, or that has no memory. */
 int snib__closed(struct snib_error *err);

@@ -2,7 +2,7 @@
 
 /*
  * Where threads sleep that wait for others to drive, and how they are woken. Not who is woken, and
- * what for: that is baton.c's and effects.c's.
+ * what for: that is baton.c's, effects.c's and multi_run.c's.
  *
  * Up to 32 threads sleep on one word, each under a bit of its own, so that a crowd whose answers
  * came together is woken by one system call, after the client's lock was given up. With a call for
@@ -48,23 +48,13 @@ static bool still_asleep(const struct snib__wait *w)
         return atomic_load_explicit(&w->word, memory_order_acquire) == SNIB__ASLEEP;
 }
 
-static void sleep_alone(struct snib__wait *w)
-{
-        snib__ns now = snib__os_now();
-
-        while (still_asleep(w) && now < w->deadline) {
-                snib__os_sleep(&w->word, SNIB__ASLEEP, w->deadline == SNIB__NEVER ? SNIB__NEVER : w->deadline - now);
-                now = snib__os_now();
-        }
-}
-
 void snib__sleep(struct snib__wait *w)
 {
         struct snib__bed *b = w->bed;
         uint32_t bit = w->bit, calls;
 
         if (!b) {
-                sleep_alone(w);
+                snib__os_sleep(&w->word, SNIB__ASLEEP, w->deadline);
                 return;
         }
         calls = atomic_load(&b->calls);
@@ -124,4 +114,44 @@ void snib__sleep_unlock(struct snib_client *c)
 
                 call(b, bits[b - c->beds], count > FEW);
         }
+}
+
+/* ---- one who waits for several clients */
+
+enum { DESERTED = 0, ATTENDED, RUNG };
+
+void snib__bell_attend(struct snib__bell *b)
+{
+        /* In this order: rung in between, it is readable, and once too often at worst. */
+        if (b->fd >= 0)
+                snib__os_event_clear(b->fd);
+        atomic_store(&b->state, ATTENDED);
+}
+
+void snib__bell_desert(struct snib__bell *b)
+{
+        atomic_store(&b->state, DESERTED);
+}
+
+bool snib__bell_attended(const struct snib__bell *b)
+{
+        return atomic_load(&b->state) != DESERTED;
+}
+
+bool snib__bell_ring(struct snib__bell *b)
+{
+        uint32_t state = ATTENDED;
+
+        if (!atomic_compare_exchange_strong(&b->state, &state, RUNG))
+                return state == RUNG;
+        if (b->fd >= 0)
+                snib__os_event_set(b->fd);
+        else
+                snib__os_wake(&b->state);
+        return true;
+}
+
+void snib__bell_sleep(struct snib__bell *b, snib__ns until)
+{
+        snib__os_sleep(&b->state, ATTENDED, until);
 }

@@ -32,7 +32,7 @@ enum has { NOTHING = 0, ASKED, HAS, GIVING };
 
 struct world {
         struct snib__multi m;
-        struct snib__multi_part parts[MEMBERS];
+        struct snib__multi_member members[MEMBERS];
         struct snib__hold hold[MEMBERS];
         _Atomic snib__ns heard[MEMBERS];
         enum has has[MEMBERS];
@@ -51,7 +51,7 @@ static size_t states, grants, refusals, errors, rounds;
 
 static void carry_out(const struct snib__multi_effect *e)
 {
-        size_t i = e->part;
+        size_t i = e->member;
 
         switch (e->kind) {
         case SNIB__MULTI_ASK:
@@ -59,7 +59,7 @@ static void carry_out(const struct snib__multi_effect *e)
                 w.has[i] = ASKED;
                 w.unwanted[i] = w.hurried[i] = false;
                 atomic_store(&w.heard[i], 0);
-                if (atomic_load(&w.parts[i].closed)) {
+                if (atomic_load(&w.members[i].closed)) {
                         w.has[i] = NOTHING;
                         snib__multi_answer(&w.m, i, SNIB_ECLOSED, NULL, 0);
                 }
@@ -67,7 +67,7 @@ static void carry_out(const struct snib__multi_effect *e)
         case SNIB__MULTI_RELEASE:
                 assert_int_equal(w.has[i], HAS);
                 w.has[i] = GIVING;
-                if (atomic_load(&w.parts[i].closed)) {
+                if (atomic_load(&w.members[i].closed)) {
                         w.has[i] = NOTHING;
                         snib__multi_answer(&w.m, i, SNIB_ECLOSED, NULL, 0);
                 }
@@ -85,7 +85,7 @@ static void carry_out(const struct snib__multi_effect *e)
                 assert_true(w.m.red && w.has[i] == ASKED);
                 break;
         case SNIB__MULTI_BLAME:
-                assert_true(e->code < 0 && e->part <= w.m.count);
+                assert_true(e->code < 0 && e->member <= w.m.count);
                 break;
         case SNIB__MULTI_NOTHING:
                 fail();
@@ -107,7 +107,7 @@ static void check_held(void)
         size_t good = 0;
 
         for (size_t i = 0; i < w.m.count; i++)
-                good += w.has[i] == HAS && !atomic_load(&w.parts[i].loss) && !atomic_load(&w.parts[i].closed);
+                good += w.has[i] == HAS && !atomic_load(&w.members[i].loss) && !atomic_load(&w.members[i].closed);
         assert_int_equal(w.m.result, 1);
         assert_int_equal(good < w.m.needed, atomic_load(&w.m.loss) != 0);
         assert_true(w.told <= 1);
@@ -159,7 +159,7 @@ static bool answer(size_t i, int result)
 {
         bool ask = w.has[i] == ASKED;
 
-        if (atomic_load(&w.parts[i].closed) || (w.has[i] != ASKED && w.has[i] != GIVING))
+        if (atomic_load(&w.members[i].closed) || (w.has[i] != ASKED && w.has[i] != GIVING))
                 return false;
         if (ask && result == 0 && w.m.patient && !w.unwanted[i] && !w.hurried[i] && w.now < w.m.deadline)
                 return false; /* it goes on waiting */
@@ -176,7 +176,7 @@ static bool answer(size_t i, int result)
 static bool hear(size_t i)
 {
         if (w.has[i] != ASKED || w.unwanted[i] || !w.m.patient || atomic_load(&w.heard[i]) ||
-            atomic_load(&w.parts[i].closed))
+            atomic_load(&w.members[i].closed))
                 return false;
         atomic_store(&w.heard[i], w.m.begun);
         return true;
@@ -184,7 +184,7 @@ static bool hear(size_t i)
 
 static bool lose(size_t i)
 {
-        if (w.has[i] != HAS || atomic_load(&w.parts[i].loss) || w.losses == 0)
+        if (w.has[i] != HAS || atomic_load(&w.members[i].loss) || w.losses == 0)
                 return false;
         w.losses--;
         atomic_store(&w.hold[i].valid_until, 0);
@@ -195,7 +195,7 @@ static bool lose(size_t i)
 /* As the runtime: what is under way is answered, what is held is lost, then it is told. */
 static bool close_client(size_t i)
 {
-        if (atomic_load(&w.parts[i].closed) || w.closes == 0)
+        if (atomic_load(&w.members[i].closed) || w.closes == 0)
                 return false;
         w.closes--;
         if (w.has[i] == ASKED || w.has[i] == GIVING) {
@@ -274,7 +274,7 @@ static uint64_t fingerprint(void)
         h = mix(mix(mix(h, (uint64_t)w.now), (uint64_t)w.m.due), (uint64_t)w.m.again + 2 * (uint64_t)w.m.released);
         h = mix(mix(h, (uint64_t)atomic_load(&w.m.loss)), (uint64_t)(w.losses * 8 + w.closes * 2 + w.cancelled));
         for (size_t i = 0; i < w.m.count; i++) {
-                const struct snib__multi_part *p = &w.parts[i];
+                const struct snib__multi_member *p = &w.members[i];
 
                 h = mix(h, (uint64_t)p->state * 8 + (uint64_t)w.has[i]);
                 h = mix(h, (uint64_t)(int64_t)p->said);
@@ -348,11 +348,11 @@ static void explore(size_t members, bool red, bool once, int losses, int closes)
         w.losses = losses;
         w.closes = closes;
         for (size_t i = 0; i < members; i++) {
-                w.parts[i].lease = LEASE;
-                w.parts[i].lasts = SNIB__NEVER;
-                w.parts[i].heard = &w.heard[i];
+                w.members[i].lease = LEASE;
+                w.members[i].lasts = SNIB__NEVER;
+                w.members[i].heard = &w.heard[i];
         }
-        snib__multi_init(&w.m, &config, w.parts);
+        snib__multi_init(&w.m, &config, w.members);
         settle();
         walk();
         free(seen);
@@ -403,11 +403,11 @@ static void begin_red(size_t members, snib__ns deadline)
         memset(&w, 0, sizeof(w));
         w.now = SNIB__S;
         for (size_t i = 0; i < members; i++) {
-                w.parts[i].lease = LEASE;
-                w.parts[i].lasts = SNIB__NEVER;
-                w.parts[i].heard = &w.heard[i];
+                w.members[i].lease = LEASE;
+                w.members[i].lasts = SNIB__NEVER;
+                w.members[i].heard = &w.heard[i];
         }
-        snib__multi_init(&w.m, &config, w.parts);
+        snib__multi_init(&w.m, &config, w.members);
         settle();
 }
 

@@ -113,8 +113,8 @@ static void draw_terms(struct sim *w, const struct sim_owner *o, struct snib__ho
 {
         const struct sim_options *s = &w->options;
 
-        if (o->part) {
-                sim_part_terms(o, hold);
+        if (o->member) {
+                sim_member_terms(o, hold);
                 return;
         }
         hold->reentrant = !sim_chance(w, s->once_only_share);
@@ -384,11 +384,11 @@ void sim_app_answered(struct sim *w, struct sim_client *c, struct snib__call *ca
         sim_check_answer(w, c, call, s->hold);
         if (call->kind == SNIB__CALL_ACQUIRE && call->result == 1)
                 granted(w, o, call);
-        if (o->part)
-                sim_part_answered(w, o, call);
+        if (o->member)
+                sim_member_answered(w, o, call);
         if (s->depth == 0)
                 s->hold = NULL;
-        if (!o->part)
+        if (!o->member)
                 sim_act_in(w, o, holds_any(o) ? w->options.hold : w->options.think);
 }
 
@@ -404,8 +404,8 @@ void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold)
                 bool mine =
                     (o->stake[0].hold == h && o->stake[0].depth) || (o->stake[1].hold == h && o->stake[1].depth);
 
-                if (mine && o->part)
-                        sim_part_lost(o, hold);
+                if (mine && o->member)
+                        sim_member_lost(o, hold);
                 else if (mine && !o->calling)
                         sim_act_in(w, o, w->options.lateness);
         }
@@ -437,7 +437,8 @@ static snib__ns limit_of(const struct sim *w, snib__ns deadline)
         return snib__after(deadline, 4 * w->options.op_timeout + 2 * SNIB__S);
 }
 
-bool sim_app_part_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool once, snib__ns wait)
+bool sim_app_member_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool once,
+                            snib__ns wait)
 {
         bool known;
         struct sim_hold *h = choose_hold(w, c, o, side, false, &known);
@@ -453,20 +454,20 @@ bool sim_app_part_acquire(struct sim *w, struct sim_client *c, struct sim_owner 
         return true;
 }
 
-void sim_app_part_release(struct sim *w, struct sim_client *c, struct sim_owner *o, snib__ns wait)
+void sim_app_member_release(struct sim *w, struct sim_client *c, struct sim_owner *o, snib__ns wait)
 {
         release(w, c, o, o->side, snib__min(wait, w->options.op_timeout));
         after_call(w, c);
 }
 
-void sim_app_part_cancel(struct sim *w, struct sim_client *c, struct sim_owner *o)
+void sim_app_member_cancel(struct sim *w, struct sim_client *c, struct sim_owner *o)
 {
         if (o->calling && o->call.kind == SNIB__CALL_ACQUIRE)
                 snib__core_cancel(&c->core, &o->call, SNIB_ECANCELLED, sim_local(w, c));
         after_call(w, c);
 }
 
-void sim_app_part_hurry(struct sim *w, struct sim_client *c, struct sim_owner *o)
+void sim_app_member_hurry(struct sim *w, struct sim_client *c, struct sim_owner *o)
 {
         if (o->calling && o->call.kind == SNIB__CALL_ACQUIRE)
                 snib__core_hurry(&c->core, &o->call, sim_local(w, c));

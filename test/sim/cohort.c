@@ -52,15 +52,15 @@ static void inherit(struct sim *w, struct sim_hold *h, const struct sim_hold *fr
         sim_check_open(w, h, true);
 }
 
-/* A part of a multilock has what its thread has, until that is handed on. */
-static void tell_part(const struct sim_owner *o)
+/* A member of a multilock has what its thread has, until that is handed on. */
+static void tell_member(const struct sim_owner *o)
 {
-        const struct sim_hold *h = o->stake[o->part->side].hold;
+        const struct sim_hold *h = o->stake[o->member->side].hold;
 
         if (!h || !h->used || h->handed_on)
                 return;
-        o->part->log = h->log;
-        o->part->passed = h->log->passed;
+        o->member->log = h->log;
+        o->member->passed = h->log->passed;
 }
 
 void sim_cohort_follow(struct sim *w, struct sim_client *c)
@@ -99,6 +99,6 @@ void sim_cohort_follow(struct sim *w, struct sim_client *c)
                         h->watching_at = c->watching_at[h->name];
         }
         for (int i = 0; i < SIM_OWNERS_ALL; i++)
-                if (c->owners[i].part)
-                        tell_part(&c->owners[i]);
+                if (c->owners[i].member)
+                        tell_member(&c->owners[i]);
 }

@@ -15,7 +15,7 @@
 struct sim_team;
 
 /* A member, as its client sees it. */
-struct sim_part {
+struct sim_member {
         struct sim_team *team;
         struct sim *server;
         int number;
@@ -41,8 +41,8 @@ struct sim_team {
         bool keep;
         snib__ns limit; /* local time by which the call under way must be answered */
         struct snib__multi machine;
-        struct snib__multi_part parts[SIM_MEMBERS];
-        struct sim_part part[SIM_MEMBERS];
+        struct snib__multi_member members[SIM_MEMBERS];
+        struct sim_member member[SIM_MEMBERS];
         /* what the checks know */
         enum snib__multi_phase phase;
         int told;    /* losses */
@@ -71,7 +71,7 @@ void sim_team_start(struct sim_fleet *f, int process, int index);
 /* The process is gone. */
 void sim_team_stop(struct sim_team *t);
 void sim_team_closed(struct sim_team *t, const struct sim *server, const struct sim_client *c);
-struct sim_client *sim_part_client(const struct sim_part *p);
+struct sim_client *sim_member_client(const struct sim_member *p);
 snib__ns sim_team_now(struct sim_team *t);
 /* Its process can do something now. */
 bool sim_team_running(struct sim_team *t);

@@ -44,7 +44,7 @@
 
 struct sim;
 struct sim_fleet;
-struct sim_part;
+struct sim_member;
 
 /* Something that will happen. Embedded in what it happens to. */
 struct sim_event {
@@ -193,7 +193,7 @@ struct sim_stake {
 /* One thread of an application: at most one call under way. */
 struct sim_owner {
         struct sim_event act;
-        struct sim_part *part; /* it acts for a member of a multilock; NULL: of its own accord */
+        struct sim_member *member; /* it acts for a member of a multilock; NULL: of its own accord */
         int client, index;
         int name;
         struct sim_stake stake[2]; /* 1: the read side */
@@ -390,10 +390,10 @@ void sim_fleet_closed(struct sim *w, const struct sim_client *c);
 int sim_fleet_name(struct sim *w);
 
 /* team.c: what a member's owner hears */
-void sim_part_answered(struct sim *w, struct sim_owner *o, const struct snib__call *call);
-void sim_part_lost(struct sim_owner *o, const struct snib__hold *hold);
+void sim_member_answered(struct sim *w, struct sim_owner *o, const struct snib__call *call);
+void sim_member_lost(struct sim_owner *o, const struct snib__hold *hold);
 /* And how it asks. */
-void sim_part_terms(const struct sim_owner *o, struct snib__hold *hold);
+void sim_member_terms(const struct sim_owner *o, struct snib__hold *hold);
 
 /* client.c */
 void sim_client_start(struct sim *w, struct sim_client *c);
@@ -426,10 +426,11 @@ void sim_app_answered_ask(struct sim *w, struct sim_client *c, struct snib__ask 
 void sim_app_quiet(struct sim *w, struct sim_client *c);
 void sim_app_lost(struct sim *w, struct sim_client *c, struct snib__hold *hold);
 /* Calls for a member of a multilock; `side` as in struct sim_owner. */
-bool sim_app_part_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool once, snib__ns wait);
-void sim_app_part_release(struct sim *w, struct sim_client *c, struct sim_owner *o, snib__ns wait);
-void sim_app_part_cancel(struct sim *w, struct sim_client *c, struct sim_owner *o);
-void sim_app_part_hurry(struct sim *w, struct sim_client *c, struct sim_owner *o);
+bool sim_app_member_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, bool once,
+                            snib__ns wait);
+void sim_app_member_release(struct sim *w, struct sim_client *c, struct sim_owner *o, snib__ns wait);
+void sim_app_member_cancel(struct sim *w, struct sim_client *c, struct sim_owner *o);
+void sim_app_member_hurry(struct sim *w, struct sim_client *c, struct sim_owner *o);
 /* A scripted act; `n` is how many. False: it makes no sense now. */
 bool sim_app_do(struct sim *w, struct sim_client *c, int owner, const char *verb, int n);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Threads that take multilocks: the production machine (core/multi.h), whose parts are owners at
- * the clients of their process, as the runtime has it (runtime/part.c, api/multi_effects.c). What a
- * client tells a part is noted, and the machine is stepped a little later, when the thread runs.
+ * Threads that take multilocks: the production machine (core/multi.h), whose members are owners at
+ * the clients of their process, as the runtime has it (member.c, multi_effects.c). What a
+ * client tells a member is noted, and the machine is stepped a little later, when the thread runs.
  * Not what must hold (teamchecks.c).
  */
 
@@ -12,7 +12,7 @@
 #include <snib/error.h>
 #include <string.h>
 
-struct sim_client *sim_part_client(const struct sim_part *p)
+struct sim_client *sim_member_client(const struct sim_member *p)
 {
         return &p->server->clients[p->team->process];
 }
@@ -24,10 +24,10 @@ snib__ns sim_team_now(struct sim_team *t)
         return sim_local(w, &w->clients[t->process]);
 }
 
-/* The client that the part was made with takes calls. */
-static bool is_there(const struct sim_part *p)
+/* The client that the member was made with takes calls. */
+static bool is_there(const struct sim_member *p)
 {
-        const struct sim_client *c = sim_part_client(p);
+        const struct sim_client *c = sim_member_client(p);
 
         return c->alive && !c->closing && c->incarnation == p->incarnation;
 }
@@ -59,11 +59,11 @@ static void act_in(struct sim_team *t, snib__ns mean)
         sim_at(w, &t->act, w->now + sim_between(w, 0, 2 * mean));
 }
 
-/* ---- what a part is told ---- */
+/* ---- what a member is told ---- */
 
-void sim_part_answered(struct sim *w, struct sim_owner *o, const struct snib__call *call)
+void sim_member_answered(struct sim *w, struct sim_owner *o, const struct snib__call *call)
 {
-        struct sim_part *p = o->part;
+        struct sim_member *p = o->member;
         const struct snib__hold *hold = &o->stake[o->side].hold->hold;
 
         (void)w;
@@ -71,29 +71,29 @@ void sim_part_answered(struct sim *w, struct sim_owner *o, const struct snib__ca
         p->result = call->result;
         /* Its loss was told before there was anybody to tell. */
         if (call->kind == SNIB__CALL_ACQUIRE && call->result == 1 && hold->state == SNIB__LOST && !hold->lost_pending)
-                sim_part_lost(o, hold);
+                sim_member_lost(o, hold);
         poke(p->team);
 }
 
-void sim_part_lost(struct sim_owner *o, const struct snib__hold *hold)
+void sim_member_lost(struct sim_owner *o, const struct snib__hold *hold)
 {
-        struct sim_part *p = o->part;
+        struct sim_member *p = o->member;
 
         p->team->told += snib__multi_lost(&p->team->machine, (size_t)p->number, hold->loss, false);
         poke(p->team);
 }
 
-void sim_part_terms(const struct sim_owner *o, struct snib__hold *hold)
+void sim_member_terms(const struct sim_owner *o, struct snib__hold *hold)
 {
         hold->reentrant = true;
-        hold->keep = o->part->team->keep;
-        hold->lease = o->part->team->lease;
+        hold->keep = o->member->team->keep;
+        hold->lease = o->member->team->lease;
 }
 
 void sim_team_closed(struct sim_team *t, const struct sim *server, const struct sim_client *c)
 {
         for (size_t i = 0; t->busy && i < t->machine.count; i++)
-                if (t->part[i].server == server && t->part[i].incarnation == c->incarnation)
+                if (t->member[i].server == server && t->member[i].incarnation == c->incarnation)
                         snib__multi_closed(&t->machine, i);
         if (t->busy)
                 poke(t);
@@ -101,15 +101,15 @@ void sim_team_closed(struct sim_team *t, const struct sim *server, const struct 
 
 /* ---- what the machine wants ---- */
 
-static void ask(struct sim_part *p, const struct snib__multi_effect *e)
+static void ask(struct sim_member *p, const struct snib__multi_effect *e)
 {
         struct sim_owner *o = p->owner;
 
         *o = (struct sim_owner){
-            .part = p, .client = p->team->process, .index = (int)(o - sim_part_client(p)->owners), .name = p->name};
+            .member = p, .client = p->team->process, .index = (int)(o - sim_member_client(p)->owners), .name = p->name};
         p->log = NULL;
-        if (!sim_app_part_acquire(p->server, sim_part_client(p), o, p->side, e->once, e->wait)) {
-                snib__multi_answer(&p->team->machine, e->part, SNIB_ENOMEM, NULL, 0);
+        if (!sim_app_member_acquire(p->server, sim_member_client(p), o, p->side, e->once, e->wait)) {
+                snib__multi_answer(&p->team->machine, e->member, SNIB_ENOMEM, NULL, 0);
                 return;
         }
         if (o->stake[p->side].hold)
@@ -118,7 +118,7 @@ static void ask(struct sim_part *p, const struct snib__multi_effect *e)
 
 static void carry_out(struct sim_team *t, const struct snib__multi_effect *e)
 {
-        struct sim_part *p = &t->part[e->part];
+        struct sim_member *p = &t->member[e->member];
 
         if (e->kind == SNIB__MULTI_BLAME || e->kind == SNIB__MULTI_LET_GO)
                 return;
@@ -126,15 +126,15 @@ static void carry_out(struct sim_team *t, const struct snib__multi_effect *e)
                   "part %d of team %d, kind %d", p->number, t->index, e->kind);
         if (!is_there(p)) {
                 if (e->kind == SNIB__MULTI_ASK || e->kind == SNIB__MULTI_RELEASE)
-                        snib__multi_answer(&t->machine, e->part, SNIB_ECLOSED, NULL, 0);
+                        snib__multi_answer(&t->machine, e->member, SNIB_ECLOSED, NULL, 0);
         } else if (e->kind == SNIB__MULTI_ASK) {
                 ask(p, e);
         } else if (e->kind == SNIB__MULTI_RELEASE) {
-                sim_app_part_release(p->server, sim_part_client(p), p->owner, e->wait);
+                sim_app_member_release(p->server, sim_member_client(p), p->owner, e->wait);
         } else if (e->kind == SNIB__MULTI_HURRY) {
-                sim_app_part_hurry(p->server, sim_part_client(p), p->owner);
+                sim_app_member_hurry(p->server, sim_member_client(p), p->owner);
         } else {
-                sim_app_part_cancel(p->server, sim_part_client(p), p->owner);
+                sim_app_member_cancel(p->server, sim_member_client(p), p->owner);
         }
 }
 
@@ -144,9 +144,9 @@ static bool collect(struct sim_team *t)
         bool any = false;
 
         for (size_t i = 0; i < t->machine.count; i++) {
-                struct sim_part *p = &t->part[i];
+                struct sim_member *p = &t->member[i];
                 struct sim_hold *h = p->owner->stake[p->side].hold;
-                bool granted = p->result == 1 && t->parts[i].state == SNIB__PART_ASKING;
+                bool granted = p->result == 1 && t->members[i].state == SNIB__MEMBER_ASKING;
 
                 if (!p->ended)
                         continue;
@@ -160,7 +160,7 @@ static bool collect(struct sim_team *t)
 static bool has_ended(const struct sim_team *t)
 {
         for (size_t i = 0; i < t->machine.count; i++)
-                if (t->part[i].ended)
+                if (t->member[i].ended)
                         return true;
         return false;
 }
@@ -223,18 +223,18 @@ static void run_wake(struct sim *w, struct sim_event *e)
 
 /* ---- what the thread wants ---- */
 
-static void add_part(struct sim_team *t, int server, int name)
+static void add_member(struct sim_team *t, int server, int name)
 {
         struct sim_fleet *f = t->fleet;
         struct sim *s = &f->servers[server];
         size_t n = t->machine.count++;
-        struct sim_part *p = &t->part[n];
+        struct sim_member *p = &t->member[n];
         struct sim_client *c = &s->clients[t->process];
 
-        *p = (struct sim_part){.team = t, .server = s, .number = (int)n, .name = name, .incarnation = c->incarnation};
+        *p = (struct sim_member){.team = t, .server = s, .number = (int)n, .name = name, .incarnation = c->incarnation};
         p->side = s->options.subject[name] == SIM_RW && sim_chance(sim_ground(f), s->options.read_share);
         p->owner = &c->owners[SIM_OWNERS + t->index * SIM_NAMES + name];
-        t->parts[n] = (struct snib__multi_part){
+        t->members[n] = (struct snib__multi_member){
             .lease = t->lease, .lasts = t->keep ? SNIB__NEVER : t->lease, .heard = &p->owner->call.heard};
 }
 
@@ -251,7 +251,7 @@ static void choose_members(struct sim_team *t)
                 int k = (first + i * by) % all;
 
                 if (o->fleet != SIM_MULTI || t->machine.count < 2 || sim_chance(w, 500))
-                        add_part(t, k / names, k % names);
+                        add_member(t, k / names, k % names);
         }
 }
 
@@ -261,7 +261,7 @@ static void order(struct sim_team *t, size_t *ret_order)
         struct snib__multi_key keys[SIM_MEMBERS];
 
         for (size_t i = 0; i < t->machine.count; i++) {
-                const struct sim_part *p = &t->part[i];
+                const struct sim_member *p = &t->member[i];
                 const char *name = p->server->names[p->name];
 
                 keys[i] = (struct snib__multi_key){{name, strlen(name)}, places[p->server->server], 0};
@@ -302,7 +302,7 @@ static void begin(struct sim_team *t)
         draw_patience(t, &config);
         config.count = t->machine.count;
         config.seed = snib__prng_next(&w->prng);
-        snib__multi_init(&t->machine, &config, t->parts);
+        snib__multi_init(&t->machine, &config, t->members);
         t->busy = true;
         t->phase = SNIB__MULTI_ASKING;
         t->told = 0;

@@ -29,14 +29,14 @@ static bool is_valid(struct sim_team *t)
 /* The member's hold as its client has it; NULL: none counts. */
 static const struct snib__hold *counted(const struct sim_team *t, size_t i)
 {
-        return atomic_load(&t->parts[i].held);
+        return atomic_load(&t->members[i].held);
 }
 
-static bool is_there(const struct sim_part *p)
+static bool is_there(const struct sim_member *p)
 {
-        const struct sim_client *c = sim_part_client(p);
+        const struct sim_client *c = sim_member_client(p);
 
-        return c->alive && c->incarnation == p->incarnation && p->owner->part == p;
+        return c->alive && c->incarnation == p->incarnation && p->owner->member == p;
 }
 
 /* A loss, or the end of the client, explains anything. */
@@ -162,9 +162,9 @@ static void check_granted(struct sim_team *t)
 static void check_rest(struct sim_team *t, const char *invariant)
 {
         for (size_t i = 0; i < t->machine.count; i++) {
-                const struct sim_part *p = &t->part[i];
+                const struct sim_member *p = &t->member[i];
 
-                if (is_there(p) && !sim_part_client(p)->closing &&
+                if (is_there(p) && !sim_member_client(p)->closing &&
                     (p->owner->stake[p->side].depth || p->owner->calling))
                         sim_fail(p->server, SIM_UNSAFE, invariant, "client %d: member %d of team %d is left behind",
                                  t->process, (int)i, t->index);
@@ -176,12 +176,12 @@ static void check_released(struct sim_team *t)
         size_t taken = 0;
 
         for (size_t i = 0; i < t->machine.count; i++) {
-                const struct sim_log *log = t->part[i].log;
+                const struct sim_log *log = t->member[i].log;
 
                 /* What was lost by time runs out by time at the server too, a moment later; what
                  * was handed on within its client is another's. */
-                taken += log && log->installed && !log->ended && !log->stale && !log->told && is_there(&t->part[i]) &&
-                         log->passed == t->part[i].passed;
+                taken += log && log->installed && !log->ended && !log->stale && !log->told && is_there(&t->member[i]) &&
+                         log->passed == t->member[i].passed;
         }
         if (t->machine.result == 1 && taken > t->machine.count - t->machine.needed)
                 sim_fail(sim_ground(t->fleet), SIM_UNSAFE, "M6",
@@ -244,28 +244,29 @@ static int teams(const struct sim_fleet *f)
 }
 
 /* The member that it is asking for while it holds others; NULL: it is not waiting. */
-static const struct sim_part *wanted(const struct sim_team *t)
+static const struct sim_member *wanted(const struct sim_team *t)
 {
         if (!t->busy || t->machine.red || t->machine.phase != SNIB__MULTI_ASKING || t->machine.at == 0)
                 return NULL;
-        return &t->part[t->machine.order[t->machine.at]];
+        return &t->member[t->machine.order[t->machine.at]];
 }
 
-static const struct sim_part *same_member(const struct sim_team *t, const struct sim_part *p)
+static const struct sim_member *same_member(const struct sim_team *t, const struct sim_member *p)
 {
         for (size_t i = 0; t->busy && i < t->machine.count; i++)
-                if (t->part[i].server == p->server && t->part[i].name == p->name)
-                        return &t->part[i];
+                if (t->member[i].server == p->server && t->member[i].name == p->name)
+                        return &t->member[i];
         return NULL;
 }
 
 /* Who has what it waits for. */
-static struct sim_team *holder(struct sim_fleet *f, const struct sim_part *p)
+static struct sim_team *holder(struct sim_fleet *f, const struct sim_member *p)
 {
         for (int i = 0; i < teams(f); i++) {
-                const struct sim_part *theirs = same_member(team_at(f, i), p);
+                const struct sim_member *theirs = same_member(team_at(f, i), p);
 
-                if (theirs && theirs->team != p->team && theirs->team->parts[theirs->number].state == SNIB__PART_HELD)
+                if (theirs && theirs->team != p->team &&
+                    theirs->team->members[theirs->number].state == SNIB__MEMBER_HELD)
                         return theirs->team;
         }
         return NULL;
@@ -288,7 +289,7 @@ static void check_circle(struct sim_fleet *f, struct sim_team *t)
 
 /* ---- M1, T1: who believes at the same time ---- */
 
-static bool is_excused(const struct sim_part *p)
+static bool is_excused(const struct sim_member *p)
 {
         return !p->log || p->log->stale;
 }
@@ -298,7 +299,7 @@ static void check_pair(struct sim_team *a, struct sim_team *b)
         bool conflict = a->machine.red, excused = false;
 
         for (size_t i = 0; i < a->machine.count; i++) {
-                const struct sim_part *mine = &a->part[i], *theirs = same_member(b, mine);
+                const struct sim_member *mine = &a->member[i], *theirs = same_member(b, mine);
 
                 if (!theirs || !counted(a, i) || !counted(b, (size_t)theirs->number) || (mine->side && theirs->side))
                         continue;
@@ -326,12 +327,13 @@ static void check_segments(struct sim_team *t)
                 snib__list_each (it, &c->core.holds) {
                         const struct snib__hold *hold = snib__container(it, struct snib__hold, all);
                         const struct sim_hold *h = snib__container(hold, struct sim_hold, hold);
-                        const struct sim_part *part = c->owners[h->owner].part;
+                        const struct sim_member *member = c->owners[h->owner].member;
                         bool stale = h->log->stale;
 
                         for (size_t k = 0; k < t->machine.count; k++)
-                                stale |= t->part[k].name == h->name && is_excused(&t->part[k]);
-                        if (atomic_load(&hold->valid_until) > sim_local(w, c) && !stale && (!part || part->team != t))
+                                stale |= t->member[k].name == h->name && is_excused(&t->member[k]);
+                        if (atomic_load(&hold->valid_until) > sim_local(w, c) && !stale &&
+                            (!member || member->team != t))
                                 sim_fail(w, SIM_UNSAFE, "T1",
                                          "team %d of client %d has all segments, and #%d of client %d has %s", t->index,
                                          t->process, h->log->number, i, w->names[h->name]);

@@ -6,9 +6,9 @@
  * for nothing and calls nobody back. Not who steps the machine (multi_run.c).
  */
 
-#include "api/multi.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "runtime/multi.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -40,10 +40,10 @@ static void blame(struct snib_multigrant *g, const struct snib__multi_effect *e)
                 (void)snib__error(&g->err, e->code, "the majority was lost before: %s",
                                   snib__loss_text(atomic_load(&g->machine.loss)));
         else if (e->why == SNIB__MULTI_SAID)
-                blame_member(g, e->part, e->code, g->members[e->part].base.err.engine_code,
-                             g->members[e->part].base.err.text);
+                blame_member(g, e->member, e->code, g->members[e->member].err.engine_code,
+                             g->members[e->member].err.text);
         else
-                blame_member(g, e->part, e->code, 0, texts[e->why]);
+                blame_member(g, e->member, e->code, 0, texts[e->why]);
 }
 
 static struct snib__name owner_of(const struct snib_multigrant *g, const struct snib__member *p)
@@ -58,82 +58,64 @@ static int ask(struct snib_multigrant *g, struct snib__member *p, const struct s
 {
         struct snib__want want = {.patience = {e->once, e->wait}, .owner = owner_of(g, p), .generous = g->machine.red};
 
-        if (g->machine.red && snib__part_is_stuck(&p->base, g->machine.node_timeout)) /* it would only gather requests
+        if (g->machine.red && snib__member_is_stuck(p, g->machine.node_timeout)) /* it would only gather requests
                                                                 that are executed when nobody wants them any more */
-                return snib__error(&p->base.err, SNIB_EUNKNOWN, "the server does not answer");
-        return snib__part_acquire(&p->base, p->object, &want, &p->base.err);
+                return snib__error(&p->err, SNIB_EUNKNOWN, "the server does not answer");
+        return snib__member_acquire(p, &want, &p->err);
 }
 
-/* A call that tell_ended() ends, or that is answered here because it cannot begin. */
+/* A call that snib__multi_ended() ends, or that is answered here because it cannot begin. */
 static void begin(struct snib_multigrant *g, const struct snib__multi_effect *e)
 {
-        struct snib__member *p = &g->members[e->part];
+        struct snib__member *p = &g->members[e->member];
         int r;
 
-        p->base.err = (struct snib_error)SNIB_ERROR_INIT;
+        p->err = (struct snib_error)SNIB_ERROR_INIT;
         snib__multi_ref(g);
-        if (atomic_load(&g->parts[e->part].closed))
-                r = snib__closed(&p->base.err);
+        if (!snib__member_is_there(p))
+                r = snib__closed(&p->err);
         else if (e->kind == SNIB__MULTI_ASK)
                 r = ask(g, p, e);
         else
-                r = snib__part_release(&p->base, e->wait, &p->base.err);
+                r = snib__member_release(p, e->wait, &p->err);
         if (r == 0)
                 return;
         snib__multi_unref(g);
-        snib__multi_answer(&g->machine, e->part, r, NULL, 0);
+        snib__multi_answer(&g->machine, e->member, r, NULL, 0);
 }
 
 static void carry_out(struct snib_multigrant *g, const struct snib__multi_effect *e)
 {
-        switch (e->kind) {
-        case SNIB__MULTI_NOTHING:
-                break;
-        case SNIB__MULTI_BLAME:
+        struct snib__member *p = &g->members[e->member];
+
+        if (e->kind == SNIB__MULTI_BLAME)
                 blame(g, e);
-                break;
-        case SNIB__MULTI_ASK:
-        case SNIB__MULTI_RELEASE:
+        else if (e->kind == SNIB__MULTI_ASK || e->kind == SNIB__MULTI_RELEASE)
                 begin(g, e);
-                break;
-        case SNIB__MULTI_HURRY:
-                if (!atomic_load(&g->parts[e->part].closed))
-                        snib__part_hurry(&g->members[e->part].base);
-                break;
-        case SNIB__MULTI_CANCEL:
-                if (!atomic_load(&g->parts[e->part].closed))
-                        snib__part_cancel(&g->members[e->part].base);
-                break;
-        case SNIB__MULTI_LET_GO:
-                if (!atomic_load(&g->parts[e->part].closed))
-                        snib__part_let_go(&g->members[e->part].base);
-                break;
-        }
+        else if (!snib__member_is_there(p))
+                return; /* its end is noted already */
+        else if (e->kind == SNIB__MULTI_HURRY)
+                snib__member_hurry(p);
+        else if (e->kind == SNIB__MULTI_CANCEL)
+                snib__member_cancel(p);
+        else if (e->kind == SNIB__MULTI_LET_GO)
+                snib__member_let_go(p);
 }
 
-static bool has_ended(const struct snib_multigrant *g)
-{
-        for (size_t i = 0; i < g->machine.count; i++)
-                if (atomic_load(&g->members[i].ended))
-                        return true;
-        return false;
-}
-
-/* What was answered. */
+/* What was answered. What is answered after this look is told: somebody will look again. */
 static bool collect(struct snib_multigrant *g)
 {
         bool any = false;
 
         for (size_t i = 0; i < g->machine.count; i++) {
                 struct snib__member *p = &g->members[i];
-                struct snib_grant *grant;
+                struct snib__hold *hold;
 
                 if (!atomic_exchange(&p->ended, false))
                         continue;
                 any = true;
-                grant = p->base.result == 1 ? p->base.grant : NULL;
-                snib__multi_answer(&g->machine, i, p->base.result, grant ? &grant->hold : NULL,
-                                   grant ? grant->hold.token : 0);
+                hold = p->result == 1 && p->grant ? &p->grant->hold : NULL;
+                snib__multi_answer(&g->machine, i, p->result, hold, hold ? hold->token : 0);
         }
         return any;
 }
@@ -161,7 +143,7 @@ snib__ns snib__multi_advance(struct snib_multigrant *g)
                         carry_out(g, &e);
                         again = true;
                 }
-        } while (again || has_ended(g));
+        } while (again);
         leave_multilock(g);
         return g->machine.due;
 }

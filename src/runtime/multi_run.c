@@ -3,21 +3,21 @@
 /*
  * Who steps a multilock's machine, and when: the thread that waits for it, if one does; otherwise
  * what is posted to a member's client, where its callbacks run. What is told by a client comes
- * under that client's lock and only sets atomics, then wakes the one who waits or posts. A part's
- * end is noted before it is looked for somebody who waits, and one who stops waiting says so before
+ * under that client's lock and only sets atomics, then rings for the one who waits, or posts. A
+ * member's end is noted before the bell is rung, and one who stops waiting deserts the bell before
  * he looks for ends: one of the two sees the other.
  *
- * A client that closes tells its parts and then waits for what they posted; that takes the record's
- * lock. So whoever has the record's lock and finds a part not closed may use its client until he
- * gives the lock back.
+ * A client that closes tells its members and then waits for what they posted; that takes the
+ * record's lock. So whoever has the record's lock and finds a member there may use its client until
+ * he gives the lock back.
  *
  * A record is referred to by whoever may still touch it, and freed by the last, who may have a
- * client's lock: by then its parts are detached.
+ * client's lock: by then its members are detached.
  */
 
-#include "api/multi.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "runtime/multi.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,22 +33,9 @@ void snib__multi_unref(struct snib_multigrant *g)
         if (atomic_fetch_sub(&g->refs, 1) != 1)
                 return;
         snib__os_close(&fd);
-        snib__os_close(&g->wake_fd);
+        snib__os_close(&g->bell.fd);
         (void)pthread_mutex_destroy(&g->lock);
         free(g);
-}
-
-void snib__multi_wake(struct snib_multigrant *g)
-{
-        atomic_store(&g->word, 1);
-        snib__os_wake(&g->word);
-        if (g->wake_fd >= 0)
-                snib__os_event_set(g->wake_fd);
-}
-
-static struct snib__member *part_of(struct snib__part *base)
-{
-        return snib__container(base, struct snib__member, base);
 }
 
 static size_t number_of(const struct snib__member *p)
@@ -59,29 +46,25 @@ static size_t number_of(const struct snib__member *p)
 static void post(struct snib__member *p)
 {
         snib__multi_ref(p->of);
-        if (!snib__part_post(&p->base))
+        if (!snib__member_post(p))
                 snib__multi_unref(p->of);
 }
 
-static void tell_ended(struct snib__part *base)
+void snib__multi_ended(struct snib__member *p)
 {
-        struct snib__member *p = part_of(base);
         struct snib_multigrant *g = p->of;
 
         atomic_store(&p->ended, true);
-        if (atomic_load(&g->waiting))
-                snib__multi_wake(g);
-        else
+        if (!snib__bell_ring(&g->bell))
                 post(p);
         snib__multi_unref(g); /* of the call: last */
 }
 
-static void tell_lost(struct snib__part *base, int reason)
+void snib__multi_lost_one(struct snib__member *p, int reason)
 {
-        struct snib__member *p = part_of(base);
         int fd;
 
-        if (snib__multi_lost(&p->of->machine, number_of(p), reason, base->gone)) {
+        if (snib__multi_lost(&p->of->machine, number_of(p), reason, p->gone)) {
                 fd = atomic_load(&p->of->loss_fd);
                 if (fd >= 0)
                         snib__os_event_set(fd);
@@ -89,13 +72,10 @@ static void tell_lost(struct snib__part *base, int reason)
         post(p);
 }
 
-static void tell_closed(struct snib__part *base)
+void snib__multi_closed_one(struct snib__member *p)
 {
-        struct snib__member *p = part_of(base);
-
         snib__multi_closed(&p->of->machine, number_of(p));
-        if (atomic_load(&p->of->waiting))
-                snib__multi_wake(p->of);
+        (void)snib__bell_ring(&p->of->bell);
         post(p);
 }
 
@@ -138,12 +118,10 @@ static bool something_to_tell(const struct snib_multigrant *g)
 bool snib__multi_post(struct snib_multigrant *g)
 {
         for (size_t i = 0; i < g->machine.count; i++) {
-                struct snib__member *p = &g->members[i];
-
-                if (atomic_load(&g->parts[i].closed) || !p->base.client)
+                if (!snib__member_is_there(&g->members[i]))
                         continue;
                 snib__multi_ref(g);
-                if (!snib__part_post_locked(&p->base))
+                if (!snib__member_post_locked(&g->members[i]))
                         snib__multi_unref(g);
                 return true;
         }
@@ -158,8 +136,8 @@ static bool is_over(struct snib_multigrant *g)
                 return false;
         g->over = true;
         for (size_t i = 0; i < g->machine.count; i++)
-                if (!atomic_load(&g->parts[i].closed))
-                        snib__part_detach(&g->members[i].base);
+                if (snib__member_is_there(&g->members[i]))
+                        snib__member_detach(&g->members[i]);
         return true;
 }
 
@@ -179,9 +157,8 @@ static void paused(void *arg, int result, const struct snib_error *err)
 static struct snib_client *pin_one(struct snib_multigrant *g)
 {
         for (size_t i = 0; i < g->machine.count; i++)
-                if (!atomic_load(&g->parts[i].closed) && g->members[i].base.client &&
-                    snib__part_pin(&g->members[i].base))
-                        return g->members[i].base.client;
+                if (snib__member_is_there(&g->members[i]) && snib__member_pin(&g->members[i]))
+                        return g->members[i].client;
         return NULL;
 }
 
@@ -193,13 +170,13 @@ static bool pause_for(struct snib_multigrant *g, snib__ns due)
         struct snib_client *c;
         int r;
 
-        if (due >= g->pause_until || atomic_load(&g->waiting) || !(c = pin_one(g)))
+        if (due >= g->pause_until || snib__bell_attended(&g->bell) || !(c = pin_one(g)))
                 return false;
         g->pause_until = due;
         snib__multi_ref(g);
         (void)pthread_mutex_unlock(&g->lock);
         r = snib__pause_async(c, snib__max(due - snib__os_now(), 0), paused, g, &err);
-        snib__part_unpin(c);
+        snib__member_unpin(c);
         (void)pthread_mutex_lock(&g->lock);
         if (r == 0)
                 return false;
@@ -223,8 +200,7 @@ static void run(struct snib_multigrant *g, bool here)
         if (!here && something_to_tell(g))
                 (void)snib__multi_post(g);
         over = is_over(g);
-        if (atomic_load(&g->waiting))
-                snib__multi_wake(g); /* who waits may have to look again earlier than he thinks */
+        (void)snib__bell_ring(&g->bell); /* who waits may have to look again earlier than he thinks */
         (void)pthread_mutex_unlock(&g->lock);
         if (over)
                 snib__multi_unref(g);
@@ -235,24 +211,23 @@ void snib__multi_run(struct snib_multigrant *g)
         run(g, false);
 }
 
-/* What was posted. */
-static void run_posted(struct snib__part *base)
+void snib__multi_posted(struct snib__member *p)
 {
-        struct snib_multigrant *g = part_of(base)->of;
+        struct snib_multigrant *g = p->of;
 
         run(g, true);
         snib__multi_unref(g);
 }
 
-static const struct snib__part_events told = {tell_ended, tell_lost, tell_closed, run_posted};
+/* ---- one who waits */
 
 /* A client of the application's event loop: whoever waits drives it meanwhile. */
 static bool is_idle(const struct snib__member *p)
 {
-        return p->base.client && p->base.client->threads == SNIB_THREADS_NONE;
+        return p->client->threads == SNIB_THREADS_NONE;
 }
 
-/* The clients among the parts that nobody else drives, each once, pinned. */
+/* The clients of members that nobody else drives, each once, pinned. */
 static int pin_idle(struct snib_multigrant *g, struct snib_client **ret)
 {
         int n = 0;
@@ -261,43 +236,25 @@ static int pin_idle(struct snib_multigrant *g, struct snib_client **ret)
                 struct snib__member *p = &g->members[i];
                 bool known = false;
 
-                if (atomic_load(&g->parts[i].closed) || !is_idle(p))
+                if (!snib__member_is_there(p) || !is_idle(p))
                         continue;
                 for (int k = 0; k < n; k++)
-                        known |= ret[k] == p->base.client;
-                if (!known && snib__part_pin(&p->base))
-                        ret[n++] = p->base.client;
+                        known |= ret[k] == p->client;
+                if (!known && snib__member_pin(p))
+                        ret[n++] = p->client;
         }
         return n;
 }
 
-static void drive(struct snib_multigrant *g, struct snib_client *const *clients, int count, snib__ns due)
+/* Until the bell rings, or `due`. */
+static void sleep_or_drive(struct snib_multigrant *g, struct snib_client *const *idle, int count, snib__ns due)
 {
-        struct pollfd fds[SNIB_MULTILOCK_MAX + 1];
-        snib__ns now = snib__os_now(), timeout = due == SNIB__NEVER ? SNIB__NEVER : snib__max(due - now, 0);
-
-        for (int i = 0; i < count; i++) {
-                int64_t ms = snib__loop_timeout_ms(clients[i]);
-
-                fds[i] = (struct pollfd){.fd = snib__loop_fd(clients[i]), .events = POLLIN};
-                if (ms >= 0)
-                        timeout = snib__min(timeout, ms * SNIB__MS);
-        }
-        fds[count] = (struct pollfd){.fd = g->wake_fd, .events = POLLIN};
-        snib__os_poll(fds, count + 1, timeout);
-        snib__os_event_clear(g->wake_fd);
-        for (int i = 0; i < count; i++) {
-                (void)snib__loop_process(clients[i]);
-                snib__part_unpin(clients[i]);
-        }
-}
-
-static void sleep_until(struct snib_multigrant *g, snib__ns due)
-{
-        snib__ns now = snib__os_now();
-
-        if (atomic_load(&g->word) == 0 && now < due)
-                snib__os_sleep(&g->word, 0, due == SNIB__NEVER ? SNIB__NEVER : due - now);
+        if (g->bell.fd < 0)
+                snib__bell_sleep(&g->bell, due);
+        else
+                snib__loop_turn(idle, count, g->bell.fd, due);
+        for (int i = 0; i < count; i++)
+                snib__member_unpin(idle[i]);
 }
 
 void snib__multi_wait(struct snib_multigrant *g, const bool *flag)
@@ -307,9 +264,8 @@ void snib__multi_wait(struct snib_multigrant *g, const bool *flag)
         bool done;
         int count;
 
-        atomic_store(&g->waiting, true);
         for (;;) {
-                atomic_store(&g->word, 0);
+                snib__bell_attend(&g->bell);
                 (void)pthread_mutex_lock(&g->lock);
                 due = snib__multi_advance(g);
                 done = *flag;
@@ -317,28 +273,27 @@ void snib__multi_wait(struct snib_multigrant *g, const bool *flag)
                 (void)pthread_mutex_unlock(&g->lock);
                 if (done)
                         break;
-                if (count)
-                        drive(g, idle, count, due);
-                else
-                        sleep_until(g, due);
+                sleep_or_drive(g, idle, count, due);
         }
-        atomic_store(&g->waiting, false);
+        snib__bell_desert(&g->bell);
         snib__multi_run(g); /* what came in between, and what goes on without us */
 }
+
+/* ---- the record */
 
 static void member_init(struct snib_multigrant *g, size_t i, struct snib__object *object)
 {
         struct snib__member *p = &g->members[i];
+        struct snib__multi_member *m = &g->machine.members[i];
 
-        p->base.told = &told;
         p->of = g;
         p->object = object;
         snib__text_clean(p->name, sizeof(p->name), object->name, object->name_length);
-        g->parts[i].lease = object->lease;
-        g->parts[i].heard = &p->base.wait.call.heard;
-        g->parts[i].lasts = object->fixed ? object->lease : SNIB__NEVER;
+        m->lease = object->lease;
+        m->heard = &p->wait.call.heard;
+        m->lasts = object->fixed ? object->lease : SNIB__NEVER;
         if (object->max_hold > 0)
-                g->parts[i].lasts = snib__min(g->parts[i].lasts, object->max_hold);
+                m->lasts = snib__min(m->lasts, object->max_hold);
 }
 
 static uint64_t seed(void)
@@ -357,20 +312,20 @@ static struct snib_multigrant *record_new(struct snib_multilock *m, const struct
                                             .deadline = snib__after(snib__os_now(), patience->wait),
                                             .order = m->order,
                                             .seed = seed()};
-        struct snib_multigrant *g = snib__alloc(sizeof(*g) + m->count * (sizeof(g->members[0]) + sizeof(g->parts[0])));
+        struct snib_multigrant *g =
+            snib__alloc(sizeof(*g) + m->count * (sizeof(g->members[0]) + sizeof(g->machine.members[0])));
 
         if (!g)
                 return NULL;
         (void)pthread_mutex_init(&g->lock, NULL);
         atomic_init(&g->refs, 2); /* its own and the caller's */
         atomic_init(&g->loss_fd, -1);
-        g->wake_fd = -1;
-        g->parts = (struct snib__multi_part *)&g->members[m->count];
-        snib__multi_init(&g->machine, &config, g->parts);
+        g->bell.fd = -1;
+        snib__multi_init(&g->machine, &config, (struct snib__multi_member *)&g->members[m->count]);
         g->multilock = m;
         g->pause_until = SNIB__NEVER;
         for (size_t i = 0; i < m->count; i++)
-                member_init(g, i, &m->members[i]->object);
+                member_init(g, i, m->members[i]);
         return g;
 }
 
@@ -383,11 +338,11 @@ static int attach(struct snib_multigrant *g, struct snib_error *err)
                 return r;
         memcpy(g->owner, owner, g->owner_length);
         for (size_t i = 0; i < g->machine.count && r == 0; i++) {
-                r = snib__part_attach(&g->members[i].base, g->members[i].object->client, err);
-                if (r == 0 && g->wake_fd < 0 && is_idle(&g->members[i])) {
-                        g->wake_fd = snib__os_event_new();
-                        if (g->wake_fd < 0)
-                                r = snib__error_errno(err, SNIB_ESYSTEM, -g->wake_fd, "eventfd");
+                r = snib__member_attach(&g->members[i], err);
+                if (r == 0 && g->bell.fd < 0 && is_idle(&g->members[i])) {
+                        g->bell.fd = snib__os_event_new();
+                        if (g->bell.fd < 0)
+                                r = snib__error_errno(err, SNIB_ESYSTEM, -g->bell.fd, "eventfd");
                 }
         }
         return r;

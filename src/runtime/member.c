@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The members of a multilock, each at its client: see part.h. Not what a multilock makes of them
- * (api/multi_*.c), and not another way of waiting: the calls are core's, begun by hold.c as
- * everybody's.
+ * One member of a multilock at its client: it asks, holds and releases as any caller does. Not what
+ * a multilock makes of it (multi_*.c), and not another way of waiting: the calls are core's, begun
+ * by hold.c as everybody's.
  *
  * A call's end is told by the one who noticed it, under the client's lock, instead of through the
  * dispatcher: a multilock may be acquired by a blocking call within a callback, when the dispatcher
  * cannot run.
  */
 
-#include "runtime/part.h"
 #include "base/error.h"
+#include "runtime/multi.h"
 
 /* So many requests without an answer are usual. */
 #define FEW 16
 
-static struct snib__part *of_wait(struct snib__wait *w)
+static struct snib__member *of_wait(struct snib__wait *w)
 {
-        return snib__container(w, struct snib__part, wait);
+        return snib__container(w, struct snib__member, wait);
 }
 
 /* As snib__client_leave(), but runs no callbacks: the caller holds a lock of its own. Who drives
@@ -33,14 +33,13 @@ static void leave(struct snib_client *c)
 
 static void run(struct snib_client *c, struct snib__event *event)
 {
-        struct snib__part *p = snib__container(event, struct snib__part, event);
-
         (void)c;
-        p->told->run(p);
+        snib__multi_posted(snib__container(event, struct snib__member, event));
 }
 
-int snib__part_attach(struct snib__part *p, struct snib_client *c, struct snib_error *err)
+int snib__member_attach(struct snib__member *p, struct snib_error *err)
 {
+        struct snib_client *c = p->object->client;
         int r;
 
         snib__client_lock(c);
@@ -48,13 +47,13 @@ int snib__part_attach(struct snib__part *p, struct snib_client *c, struct snib_e
         if (r == 0) {
                 p->client = c;
                 p->event.run = run;
-                snib__list_append(&c->parts, &p->of_client);
+                snib__list_append(&c->members, &p->of_client);
         }
         snib__client_unlock(c);
         return r;
 }
 
-void snib__part_detach(struct snib__part *p)
+void snib__member_detach(struct snib__member *p)
 {
         struct snib_client *c = p->client;
 
@@ -67,9 +66,14 @@ void snib__part_detach(struct snib__part *p)
         snib__client_unlock(c);
 }
 
+bool snib__member_is_there(const struct snib__member *p)
+{
+        return p->client && !atomic_load(&p->of->machine.members[p - p->of->members].closed);
+}
+
 static void ended(struct snib_client *c, struct snib__wait *w)
 {
-        struct snib__part *p = of_wait(w);
+        struct snib__member *p = of_wait(w);
         struct snib_grant *g = w->grant;
         bool acquired = w->call.kind == SNIB__CALL_ACQUIRE && w->call.result == 1;
 
@@ -84,12 +88,12 @@ static void ended(struct snib_client *c, struct snib__wait *w)
         }
         /* Its loss was told before there was anybody to tell. */
         if (acquired && g->hold.state == SNIB__LOST && !g->hold.lost_pending)
-                p->told->lost(p, g->hold.loss);
-        p->told->ended(p);
+                snib__multi_lost_one(p, g->hold.loss);
+        snib__multi_ended(p);
 }
 
 /* The frame of both calls. */
-static int begun(struct snib__part *p, int r)
+static int begun(struct snib__member *p, int r)
 {
         if (r < 0)
                 p->client->background--;
@@ -98,27 +102,26 @@ static int begun(struct snib__part *p, int r)
         return r;
 }
 
-static void begin(struct snib__part *p)
+static void begin(struct snib__member *p)
 {
         p->err = (struct snib_error)SNIB_ERROR_INIT;
         p->wait = (struct snib__wait){.ended = ended};
         p->client->background++;
 }
 
-int snib__part_acquire(struct snib__part *p, struct snib__object *object, const struct snib__want *want,
-                       struct snib_error *err)
+int snib__member_acquire(struct snib__member *p, const struct snib__want *want, struct snib_error *err)
 {
         struct snib_client *c = p->client;
         int r;
 
         snib__client_enter(c);
         begin(p);
-        r = begun(p, snib__acquire_start(object, want, &p->wait, err));
+        r = begun(p, snib__acquire_start(p->object, want, &p->wait, err));
         leave(c);
         return r;
 }
 
-int snib__part_release(struct snib__part *p, snib__ns patience, struct snib_error *err)
+int snib__member_release(struct snib__member *p, snib__ns patience, struct snib_error *err)
 {
         struct snib_client *c = p->client;
         int r;
@@ -136,7 +139,7 @@ int snib__part_release(struct snib__part *p, snib__ns patience, struct snib_erro
         return r;
 }
 
-void snib__part_cancel(struct snib__part *p)
+void snib__member_cancel(struct snib__member *p)
 {
         struct snib_client *c = p->client;
 
@@ -147,7 +150,7 @@ void snib__part_cancel(struct snib__part *p)
         leave(c);
 }
 
-void snib__part_hurry(struct snib__part *p)
+void snib__member_hurry(struct snib__member *p)
 {
         struct snib_client *c = p->client;
 
@@ -158,7 +161,7 @@ void snib__part_hurry(struct snib__part *p)
         leave(c);
 }
 
-void snib__part_let_go(struct snib__part *p)
+void snib__member_let_go(struct snib__member *p)
 {
         struct snib_client *c = p->client;
 
@@ -167,7 +170,7 @@ void snib__part_let_go(struct snib__part *p)
         snib__client_unlock(c);
 }
 
-bool snib__part_post(struct snib__part *p)
+bool snib__member_post(struct snib__member *p)
 {
         if (snib__list_linked(&p->event.link))
                 return false;
@@ -175,19 +178,19 @@ bool snib__part_post(struct snib__part *p)
         return true;
 }
 
-bool snib__part_post_locked(struct snib__part *p)
+bool snib__member_post_locked(struct snib__member *p)
 {
         struct snib_client *c = p->client;
         bool posted;
 
         snib__client_lock(c);
-        posted = snib__part_post(p);
+        posted = snib__member_post(p);
         snib__drive_settle(c);
         snib__client_unlock(c);
         return posted;
 }
 
-bool snib__part_pin(struct snib__part *p)
+bool snib__member_pin(struct snib__member *p)
 {
         struct snib_client *c = p->client;
         bool alive;
@@ -200,12 +203,12 @@ bool snib__part_pin(struct snib__part *p)
         return alive;
 }
 
-void snib__part_unpin(struct snib_client *c)
+void snib__member_unpin(struct snib_client *c)
 {
         (void)atomic_fetch_sub(&c->inside, 1);
 }
 
-bool snib__part_is_stuck(struct snib__part *p, snib__ns patience)
+bool snib__member_is_stuck(struct snib__member *p, snib__ns patience)
 {
         struct snib_client *c = p->client;
         bool stuck;
@@ -216,33 +219,33 @@ bool snib__part_is_stuck(struct snib__part *p, snib__ns patience)
         return stuck;
 }
 
-void snib__parts_lost(struct snib_grant *g)
+void snib__members_lost(struct snib_grant *g)
 {
         snib__list_each (it, &g->followers) {
-                struct snib__part *p = snib__container(it, struct snib__part, of_grant);
+                struct snib__member *p = snib__container(it, struct snib__member, of_grant);
 
-                p->told->lost(p, g->hold.loss);
+                snib__multi_lost_one(p, g->hold.loss);
         }
 }
 
-void snib__parts_freed(struct snib_grant *g)
+void snib__members_freed(struct snib_grant *g)
 {
         struct snib__list *it;
 
         while ((it = snib__list_take(&g->followers))) {
-                struct snib__part *p = snib__container(it, struct snib__part, of_grant);
+                struct snib__member *p = snib__container(it, struct snib__member, of_grant);
 
                 p->gone = true;
-                p->told->lost(p, SNIB_LOSS_GONE);
+                snib__multi_lost_one(p, SNIB_LOSS_GONE);
         }
 }
 
-void snib__parts_closed(struct snib_client *c)
+void snib__members_closed(struct snib_client *c)
 {
         struct snib__list *it;
 
-        while ((it = snib__list_take(&c->parts))) {
-                struct snib__part *p = snib__container(it, struct snib__part, of_client);
+        while ((it = snib__list_take(&c->members))) {
+                struct snib__member *p = snib__container(it, struct snib__member, of_client);
 
                 if (p->wait.ended && !p->wait.done) {
                         snib__core_cancel(&c->core, &p->wait.call, SNIB_ECLOSED, snib__os_now());
@@ -250,6 +253,6 @@ void snib__parts_closed(struct snib_client *c)
                 }
                 snib__list_remove(&p->of_grant);
                 p->gone = true;
-                p->told->closed(p);
+                snib__multi_closed_one(p);
         }
 }
