@@ -210,17 +210,13 @@ static int ask_async(struct snib__object *object, const struct snib__op *op, sni
 {
         struct snib_client *c = object->client;
         struct snib__async *a;
-        int r;
+        int r = snib__async_enter(c, then, &a, err);
 
-        snib__client_enter(c);
-        r = snib__async_new_call(c, then, &a, err);
         if (r == 0) {
                 a->question = ask_begin(object, op, length, &a->wait);
-                r = snib__async_begun(c, a, a->question ? 0 : snib__no_memory(err));
+                r = a->question ? 0 : snib__no_memory(err);
         }
-        snib__drive_step(c);
-        snib__client_leave(c);
-        return r;
+        return snib__async_leave(c, a, r);
 }
 
 int snib__ask(struct snib__object *object, const struct snib__op *op, struct snib__asked *ret, struct snib_error *err)

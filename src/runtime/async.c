@@ -80,12 +80,14 @@ static void run(struct snib_client *c, struct snib__event *event)
         snib__value_free(&t.found);
 }
 
-int snib__async_new_call(struct snib_client *c, const struct snib__then *then, struct snib__async **ret,
-                         struct snib_error *err)
+int snib__async_enter(struct snib_client *c, const struct snib__then *then, struct snib__async **ret,
+                      struct snib_error *err)
 {
         struct snib__async *a;
         int r;
 
+        *ret = NULL;
+        snib__client_enter(c);
         if (c->closing)
                 return snib__closed(err);
         if ((r = snib__keeper_start(c, err)) < 0 || (r = snib__dispatch_start(c, err)) < 0)
@@ -102,11 +104,13 @@ int snib__async_new_call(struct snib_client *c, const struct snib__then *then, s
         return 0;
 }
 
-int snib__async_begun(struct snib_client *c, struct snib__async *a, int result)
+int snib__async_leave(struct snib_client *c, struct snib__async *a, int result)
 {
-        if (result < 0)
-                snib__async_free(c, a);
-        else
+        if (result == 0)
                 c->background++;
+        else if (a)
+                snib__async_free(c, a);
+        snib__drive_step(c);
+        snib__client_leave(c);
         return result;
 }

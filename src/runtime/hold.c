@@ -80,9 +80,17 @@ static struct snib_grant *grant_make(struct snib__object *object, const struct s
         return g;
 }
 
-/* Hands the acquire to core: 0, or an error and nothing was done. */
-static int acquire_begin(struct snib__object *object, const struct snib__want *want, struct snib__wait *w,
-                         struct snib_error *err)
+/* Of a call that core ends. */
+static void call_set(struct snib__wait *w, enum snib__call_kind kind, snib__ns deadline)
+{
+        w->deadline = SNIB__NEVER;
+        w->call.kind = kind;
+        w->call.deadline = deadline;
+        w->call.owner_data = w;
+}
+
+int snib__acquire_start(struct snib__object *object, const struct snib__want *want, struct snib__wait *w,
+                        struct snib_error *err)
 {
         struct snib_client *c = object->client;
         struct snib__name owner = want->owner.length ? want->owner : snib__owner_of(object);
@@ -106,31 +114,14 @@ static int acquire_begin(struct snib__object *object, const struct snib__want *w
         w->grant = h ? snib__grant_of(h) : grant_make(object, want, owner);
         if (!w->grant)
                 return snib__no_memory(err);
+        call_set(w, SNIB__CALL_ACQUIRE, snib__after(now, want->patience.wait));
+        w->call.once = want->patience.once;
         snib__list_append(&object->waits, &w->of_object);
         if (h)
                 snib__core_join(&c->core, h, &w->call, now);
         else
                 snib__core_begin(&c->core, &w->grant->hold, &w->call, now);
         return 0;
-}
-
-static void call_set(struct snib__wait *w, enum snib__call_kind kind, snib__ns deadline)
-{
-        w->deadline = SNIB__NEVER; /* core's business */
-        w->call.kind = kind;
-        w->call.deadline = deadline;
-        w->call.owner_data = w;
-}
-
-static void call_set_acquire(struct snib__wait *w, const struct snib_client *c, const struct snib__patience *p)
-{
-        call_set(w, SNIB__CALL_ACQUIRE, snib__after(c->now, p->wait));
-        w->call.once = p->once;
-}
-
-static void call_set_timed(struct snib__wait *w, const struct snib_client *c, enum snib__call_kind kind)
-{
-        call_set(w, kind, snib__after(c->now, c->timeout));
 }
 
 static int call_error(const struct snib__wait *w, struct snib_error *err)
@@ -148,8 +139,7 @@ int snib__acquire(struct snib__object *object, const struct snib__want *want, st
         int r;
 
         snib__client_enter(c);
-        call_set_acquire(&w, c, &want->patience);
-        r = acquire_begin(object, want, &w, err);
+        r = snib__acquire_start(object, want, &w, err);
         if (r < 0) {
                 snib__client_leave(c);
                 return r;
@@ -166,21 +156,12 @@ int snib__acquire_async(struct snib__object *object, const struct snib__want *wa
 {
         struct snib_client *c = object->client;
         struct snib__async *a;
-        int r;
+        int r = snib__async_enter(c, then, &a, err);
 
-        snib__client_enter(c);
-        r = snib__async_new_call(c, then, &a, err);
-        if (r == 0) {
-                call_set_acquire(&a->wait, c, &want->patience);
-                r = snib__async_begun(c, a, acquire_begin(object, want, &a->wait, err));
-        }
-        snib__drive_step(c);
-        snib__client_leave(c);
-        return r;
+        return snib__async_leave(c, a, r < 0 ? r : snib__acquire_start(object, want, &a->wait, err));
 }
 
-/* Hands the release to core: 0, or an error and nothing was done. */
-static int release_begin(struct snib_grant *g, struct snib__wait *w, struct snib_error *err)
+int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err)
 {
         struct snib_client *c = g->client;
         snib__ns now = c->now;
@@ -192,6 +173,7 @@ static int release_begin(struct snib_grant *g, struct snib__wait *w, struct snib
                 return snib__error(err, SNIB_ENOTOWNER,
                                    "the grant was paid back already; release it once for each acquire that gave it");
         w->grant = g;
+        call_set(w, SNIB__CALL_RELEASE, snib__after(now, patience));
         snib__about_set(&w->about, g->hold.kind, g->hold.name);
         snib__core_release(&c->core, &g->hold, &w->call, now);
         return 0;
@@ -203,10 +185,9 @@ static int release_and_wait(struct snib_client *c, struct snib_grant *g, snib__n
         struct snib__wait w = {0};
         int r;
 
-        call_set_timed(&w, c, SNIB__CALL_RELEASE);
         if (leave > 0)
                 w.call.leave = snib__after(c->now, leave);
-        r = release_begin(g, &w, err);
+        r = snib__release_start(g, c->timeout, &w, err);
         if (r < 0) {
                 snib__client_leave(c);
                 return r;
@@ -275,17 +256,9 @@ int snib__release_async(struct snib_grant *g, const struct snib__then *then, str
 {
         struct snib_client *c = g->client;
         struct snib__async *a;
-        int r;
+        int r = snib__async_enter(c, then, &a, err);
 
-        snib__client_enter(c);
-        r = snib__async_new_call(c, then, &a, err);
-        if (r == 0) {
-                call_set_timed(&a->wait, c, SNIB__CALL_RELEASE);
-                r = snib__async_begun(c, a, release_begin(g, &a->wait, err));
-        }
-        snib__drive_step(c);
-        snib__client_leave(c);
-        return r;
+        return snib__async_leave(c, a, r < 0 ? r : snib__release_start(g, c->timeout, &a->wait, err));
 }
 
 int snib__renew(struct snib_grant *g, struct snib_error *err)
@@ -295,7 +268,7 @@ int snib__renew(struct snib_grant *g, struct snib_error *err)
         int r;
 
         snib__client_enter(c);
-        call_set_timed(&w, c, SNIB__CALL_RENEW);
+        call_set(&w, SNIB__CALL_RENEW, snib__after(c->now, c->timeout));
         snib__core_tick(&c->core, c->now);
         if (c->closing) {
                 r = snib__closed(err);
@@ -444,17 +417,4 @@ int snib__grant_trouble(struct snib_grant *g, struct snib_error *err)
         }
         snib__client_unlock(g->client);
         return r;
-}
-
-int snib__acquire_start(struct snib__object *object, const struct snib__want *want, struct snib__wait *w,
-                        struct snib_error *err)
-{
-        call_set_acquire(w, object->client, &want->patience);
-        return acquire_begin(object, want, w, err);
-}
-
-int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err)
-{
-        call_set(w, SNIB__CALL_RELEASE, snib__after(g->client->now, patience));
-        return release_begin(g, w, err);
 }

@@ -139,26 +139,28 @@ int snib__member_release(struct snib__member *p, snib__ns patience, struct snib_
         return r;
 }
 
-void snib__member_cancel(struct snib__member *p)
+/* `hurry`: as its time-out would. */
+static void end_acquire(struct snib__member *p, bool hurry)
 {
         struct snib_client *c = p->client;
 
         snib__client_enter(c);
-        if (!p->wait.done)
+        if (!p->wait.done && hurry)
+                snib__core_hurry(&c->core, &p->wait.call, snib__os_now());
+        else if (!p->wait.done)
                 snib__core_cancel(&c->core, &p->wait.call, SNIB_ECANCELLED, snib__os_now());
         snib__drive_step(c);
         leave(c);
 }
 
+void snib__member_cancel(struct snib__member *p)
+{
+        end_acquire(p, false);
+}
+
 void snib__member_hurry(struct snib__member *p)
 {
-        struct snib_client *c = p->client;
-
-        snib__client_enter(c);
-        if (!p->wait.done)
-                snib__core_hurry(&c->core, &p->wait.call, snib__os_now());
-        snib__drive_step(c);
-        leave(c);
+        end_acquire(p, true);
 }
 
 void snib__member_let_go(struct snib__member *p)

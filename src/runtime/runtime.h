@@ -54,12 +54,12 @@ void snib__loop_turn(struct snib_client *const *clients, int count, int fd, snib
 int snib__closed(struct snib_error *err);
 int snib__no_memory(struct snib_error *err);
 
-/* async.c: the frame of every asynchronous call. Both under the client's lock, in one stretch. */
-/* Makes the record; what is asked for is then begun with its `wait`, and snib__async_begun() is
- * told how that went. */
-int snib__async_new_call(struct snib_client *c, const struct snib__then *then, struct snib__async **ret,
-                         struct snib_error *err);
-int snib__async_begun(struct snib_client *c, struct snib__async *a, int result);
+/* async.c: the frame of every asynchronous call. */
+/* Enters the client and makes the record. If that answers 0, what is asked for is to be begun with
+ * its `wait`. In any case snib__async_leave() is then told how it went, and answers the same. */
+int snib__async_enter(struct snib_client *c, const struct snib__then *then, struct snib__async **ret,
+                      struct snib_error *err);
+int snib__async_leave(struct snib_client *c, struct snib__async *a, int result);
 
 /* hold.c */
 /* ret_grant: NULL for what is momentary. ret_info: of a result of 0, and of what is momentary; may
@@ -75,7 +75,8 @@ int snib__release(struct snib_grant *g, struct snib_error *err);
 /* A release that leaves the hold at the engine for `lease`, nobody's. */
 int snib__leave(struct snib_grant *g, snib__ns lease, struct snib_error *err);
 int snib__release_async(struct snib_grant *g, const struct snib__then *then, struct snib_error *err);
-/* Both only begin the call of `w`, under the client's lock: 0, or an error and nothing was done. */
+/* Both only hand the call of `w`, a zeroed one, to core, under the client's lock: 0, or an error and
+ * nothing was done. */
 int snib__acquire_start(struct snib__object *object, const struct snib__want *want, struct snib__wait *w,
                         struct snib_error *err);
 int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err);
