@@ -2,8 +2,8 @@
 
 /*
  * The machine of a multilock: see multi.h. It looks at what its members have been answered, decides
- * their next calls, and says when to look again. It waits for nothing and calls nobody. A member has
- * at most one effect that was not pulled.
+ * their next calls, and says when to look again. It waits for nothing and calls nobody. A member
+ * has at most one effect that was not pulled.
  */
 
 #include "core/multi.h"

@@ -137,8 +137,8 @@ struct snib__multi {
         atomic_int loss;     /* enum snib_loss, of the whole */
 };
 
-/* `members` is the caller's, zeroed but for its constants. The deadline is SNIB__NEVER, or a point in
- * time. */
+/* `members` is the caller's, zeroed but for its constants. The deadline is SNIB__NEVER, or a point
+ * in time. */
 void snib__multi_init(struct snib__multi *m, const struct snib__multi_config *config,
                       struct snib__multi_member *members);
 

@@ -46,8 +46,8 @@ void snib__client_close(struct snib_client *c);
 int snib__loop_fd(struct snib_client *c);
 int64_t snib__loop_timeout_ms(struct snib_client *c);
 int snib__loop_process(struct snib_client *c);
-/* A turn in place of the application's loop: polls and processes `count` clients, each once, at most
- * SNIB_MULTILOCK_MAX. Ends at `until`, or when `fd` is readable. */
+/* A turn in place of the application's loop: polls and processes `count` clients, each once, at
+ * most SNIB_MULTILOCK_MAX. Ends at `until`, or when `fd` is readable. */
 void snib__loop_turn(struct snib_client *const *clients, int count, int fd, snib__ns until);
 
 /* The error of a call on a client that is being closed, or that has no memory. */
@@ -75,8 +75,8 @@ int snib__release(struct snib_grant *g, struct snib_error *err);
 /* A release that leaves the hold at the engine for `lease`, nobody's. */
 int snib__leave(struct snib_grant *g, snib__ns lease, struct snib_error *err);
 int snib__release_async(struct snib_grant *g, const struct snib__then *then, struct snib_error *err);
-/* Both only hand the call of `w`, a zeroed one, to core, under the client's lock: 0, or an error and
- * nothing was done. */
+/* Both only hand the call of `w`, a zeroed one, to core, under the client's lock: 0, or an error
+ * and nothing was done. */
 int snib__acquire_start(struct snib__object *object, const struct snib__want *want, struct snib__wait *w,
                         struct snib_error *err);
 int snib__release_start(struct snib_grant *g, snib__ns patience, struct snib__wait *w, struct snib_error *err);

@@ -2,9 +2,9 @@
 
 /*
  * Threads that take multilocks: the production machine (core/multi.h), whose members are owners at
- * the clients of their process, as the runtime has it (member.c, multi_effects.c). What a
- * client tells a member is noted, and the machine is stepped a little later, when the thread runs.
- * Not what must hold (teamchecks.c).
+ * the clients of their process, as the runtime has it (member.c, multi_effects.c). What a client
+ * tells a member is noted, and the machine is stepped a little later, when the thread runs. Not
+ * what must hold (teamchecks.c).
  */
 
 #include "core/stripe.h"
