@@ -39,12 +39,13 @@ int64_t snib_grant_permits(const snib_grant *grant)
 {
         if (!grant)
                 return 0;
-        return grant->hold.kind == SNIB_KIND_PERMITS ? grant->hold.n : 1;
+        return snib__family_of(grant->hold.kind) == SNIB__FAMILY_PERMITS ? grant->hold.n : 1;
 }
 
 int snib_grant_permit_id(const snib_grant *grant, int64_t index, char ret_id[SNIB_PERMIT_ID_MAX])
 {
-        if (!grant || !ret_id || grant->hold.kind != SNIB_KIND_PERMITS || index < 0 || index >= grant->hold.n)
+        if (!grant || !ret_id || snib__family_of(grant->hold.kind) != SNIB__FAMILY_PERMITS || index < 0 ||
+            index >= grant->hold.n)
                 return SNIB_EINVAL;
         return snib__permit_id(&grant->hold.id, index, ret_id) ? 0 : SNIB_EINVAL;
 }

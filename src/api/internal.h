@@ -58,6 +58,13 @@ int snib__null(const char *what, struct snib_error *err);
 /* 0, or SNIB_EFORK in a forked child. */
 int snib__alive(const struct snib_client *c, struct snib_error *err);
 
+/* lock.c: what a constant of enum snib_lock_kind means; NULL if it is none. */
+struct snib__lock_kind {
+        int kind; /* enum snib_kind */
+        bool there, reentrant;
+};
+const struct snib__lock_kind *snib__lock_kind(int kind);
+
 /* object.c: the handle that every noun is made of. */
 struct snib_lock {
         struct snib__object object;

@@ -15,28 +15,34 @@ static int lock_check(const snib_lock *lock, struct snib_error *err)
         return snib__object_check(SNIB__OBJECT(lock), "lock", err);
 }
 
-static bool is_reentrant(int kind)
+static const struct snib__lock_kind kinds[] = {
+    [SNIB_LOCK_REENTRANT] = {SNIB_KIND_LOCK, true, true},
+    [SNIB_LOCK_NON_REENTRANT] = {SNIB_KIND_LOCK, true, false},
+    [SNIB_LOCK_FENCED] = {SNIB_KIND_FENCED, true, true},
+    [SNIB_LOCK_FAIR] = {SNIB_KIND_FAIR, true, true},
+    [SNIB_LOCK_SPIN] = {SNIB_KIND_SPIN, true, true},
+    [SNIB_LOCK_FAIR_NON_REENTRANT] = {SNIB_KIND_FAIR, true, false},
+};
+
+const struct snib__lock_kind *snib__lock_kind(int kind)
 {
-        return kind != SNIB_LOCK_NON_REENTRANT && kind != SNIB_LOCK_FAIR_NON_REENTRANT;
+        bool listed = kind >= 0 && kind < (int)(sizeof(kinds) / sizeof(kinds[0]));
+
+        return listed && kinds[kind].there ? &kinds[kind] : NULL;
 }
 
 int snib_lock_new(snib_client *client, const char *name, const struct snib_lock_options *options, snib_lock **ret_lock,
                   struct snib_error *err)
 {
-        static const int kinds[] = {
-            [SNIB_LOCK_REENTRANT] = SNIB_KIND_LOCK, [SNIB_LOCK_NON_REENTRANT] = SNIB_KIND_LOCK,
-            [SNIB_LOCK_FENCED] = SNIB_KIND_FENCED,  [SNIB_LOCK_FAIR] = SNIB_KIND_FAIR,
-            [SNIB_LOCK_SPIN] = SNIB_KIND_SPIN,      [SNIB_LOCK_FAIR_NON_REENTRANT] = SNIB_KIND_FAIR,
-        };
         struct snib_lock_options o;
         struct snib__object *object;
         int r = ret_lock ? snib__object_options(&o, options, true, err) : snib__null("ret_lock", err);
 
         if (r == 0)
-                r = snib__object_new(&object, client, name, kinds[o.kind], &o, err);
+                r = snib__object_new(&object, client, name, snib__lock_kind(o.kind)->kind, &o, err);
         if (r < 0)
                 return r;
-        object->reentrant = is_reentrant(o.kind);
+        object->reentrant = snib__lock_kind(o.kind)->reentrant;
         *ret_lock = snib__container(object, struct snib_lock, object);
         return 0;
 }

@@ -56,11 +56,8 @@ static int kind_check(int kind, bool lock, struct snib_error *err)
 {
         if (!lock && kind != 0)
                 return snib__error(err, SNIB_EINVAL, "options.kind is %d; only locks have kinds, leave it 0", kind);
-        if (kind < SNIB_LOCK_REENTRANT || kind > SNIB_LOCK_SPIN)
-                return snib__error(err, SNIB_EINVAL,
-                                   "options.kind is %d; use one of enum snib_lock_kind, SNIB_LOCK_REENTRANT to "
-                                   "SNIB_LOCK_SPIN",
-                                   kind);
+        if (!snib__lock_kind(kind))
+                return snib__error(err, SNIB_EINVAL, "options.kind is %d; use one of enum snib_lock_kind", kind);
         return 0;
 }
 
@@ -83,34 +80,20 @@ int snib__object_options(struct snib_lock_options *ret, const struct snib_lock_o
         return snib__lease_check(ret->lease_ms, "options.lease_ms", err);
 }
 
-/* The bit of enum snib_cap that an engine must have for a kind. */
-static unsigned cap_of(int kind)
-{
-        static const unsigned caps[] = {
-            [SNIB_KIND_LOCK] = SNIB_CAP_LOCK,         [SNIB_KIND_FENCED] = SNIB_CAP_FENCED,
-            [SNIB_KIND_FAIR] = SNIB_CAP_FAIR,         [SNIB_KIND_SPIN] = SNIB_CAP_LOCK,
-            [SNIB_KIND_ELECTION] = SNIB_CAP_ELECTION, [SNIB_KIND_READ] = SNIB_CAP_RWLOCK,
-            [SNIB_KIND_WRITE] = SNIB_CAP_RWLOCK,      [SNIB_KIND_SEMAPHORE] = SNIB_CAP_SEMAPHORE,
-            [SNIB_KIND_PERMITS] = SNIB_CAP_PERMITS,   [SNIB_KIND_LATCH] = SNIB_CAP_LATCH,
-            [SNIB_KIND_REGISTER] = SNIB_CAP_REGISTER,
-        };
-
-        return caps[kind];
-}
-
 static int engine_check(const struct snib_client *c, int kind, struct snib_error *err)
 {
         const struct snib__engine_ops *ops;
+        unsigned cap = snib__kind(kind)->cap;
         char others[128] = "no engine of this build does";
 
-        if (!(cap_of(kind) & ~c->engine->ops->info.caps))
+        if (!(cap & ~c->engine->ops->info.caps))
                 return 0;
         for (int i = 0, n = 0; (ops = snib__engine_at(i)); i++)
-                if ((ops->info.caps & cap_of(kind)) && n < (int)sizeof(others))
+                if ((ops->info.caps & cap) && n < (int)sizeof(others))
                         n += snprintf(others + n, sizeof(others) - (size_t)n, "%s%s:", n ? ", " : "use ",
                                       ops->info.name);
         return snib__error(err, SNIB_EUNSUPPORTED, "the engine %s has nothing of the kind \"%s\"; %s",
-                           c->engine->ops->info.name, snib__kind_text(kind), others);
+                           c->engine->ops->info.name, snib__kind(kind)->text, others);
 }
 
 /* With Redis Cluster, "{...}" chooses the slot. A brace that opens and does not close, or closes at

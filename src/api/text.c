@@ -33,7 +33,7 @@ const char *snib_loss_text(int reason)
 
 const char *snib_kind_text(int kind)
 {
-        return snib__kind_text(kind);
+        return snib__kind(kind)->text;
 }
 
 const char *snib_cap_name(unsigned cap)

@@ -64,7 +64,7 @@ void snib__ask_answer(struct snib__core *c, struct snib__ask *a, int result)
 /* Changes something that a repetition would change again, but for the engine's memory of the id. */
 static bool counts(const struct snib__ask *a)
 {
-        return a->op.verb >= SNIB__SET || a->op.verb == SNIB__RELEASE;
+        return snib__verb_changes(a->op.verb) || a->op.verb == SNIB__RELEASE;
 }
 
 /* The latest request may have been executed, or not. */
@@ -79,7 +79,7 @@ static void doubt(struct snib__ask *a)
 static bool take(struct snib__core *c, struct snib__ask *a, const struct snib__reply *r)
 {
         enum snib__verb verb = a->op.verb;
-        bool change = verb >= SNIB__SET;
+        bool change = snib__verb_changes(verb);
 
         a->reply = *r;
         if (r->status == SNIB__INFO && (verb == SNIB__QUERY || verb == SNIB__FORCE))

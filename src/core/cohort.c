@@ -45,8 +45,7 @@
 
 static bool eligible(const struct snib__hold *h)
 {
-        return (h->kind == SNIB_KIND_LOCK || h->kind == SNIB_KIND_FENCED) && !h->observe &&
-               h->owner.bytes != h->id.text;
+        return snib__kind(h->kind)->tokens > 1 && !h->observe && h->owner.bytes != h->id.text;
 }
 
 /* Somebody waits for it who will go on waiting. */

@@ -204,7 +204,8 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
  * of the next question it may be open again, so that one is to be answered whatever is found. */
 static void latch_noticed(struct snib__hold *h)
 {
-        if (h->observe && h->kind == SNIB_KIND_LATCH && (h->state == SNIB__WAITING || h->attempt > 1))
+        if (h->observe && snib__family_of(h->kind) == SNIB__FAMILY_LATCH &&
+            (h->state == SNIB__WAITING || h->attempt > 1))
                 h->token = SNIB__ANY_STATE;
 }
 

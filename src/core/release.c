@@ -16,7 +16,7 @@
  * semaphore for ever, but for so long only does the engine know whose they are. */
 static snib__ns lasts(const struct snib__hold *h)
 {
-        return h->kind == SNIB_KIND_SEMAPHORE ? SNIB__DONE_MS * SNIB__MS : h->lease;
+        return snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE ? SNIB__DONE_MS * SNIB__MS : h->lease;
 }
 
 /* The request that ends it, or leaves it to its lease. */

@@ -124,7 +124,7 @@ bool snib__reply_passing(const struct snib__reply *r)
 
 bool snib__hold_momentary(const struct snib__hold *h)
 {
-        return h->observe || snib__kind_momentary(h->kind);
+        return h->observe || snib__kind(h->kind)->momentary;
 }
 
 snib__ns snib__lease_trusted(snib__ns lease)

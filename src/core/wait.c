@@ -25,12 +25,12 @@ static bool queues(const struct snib__core *c, const struct snib__hold *h)
  * good. */
 static bool may_have_taken(const struct snib__hold *h)
 {
-        if (h->observe || h->kind == SNIB_KIND_LATCH)
+        if (h->observe || snib__family_of(h->kind) == SNIB__FAMILY_LATCH)
                 return false;
-        if ((h->kind == SNIB_KIND_SEMAPHORE && SNIB__BUG(semaphore_not_undone)) ||
-            (h->kind == SNIB_KIND_SPIN && SNIB__BUG(spin_doubt_not_released)))
+        if ((snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE && SNIB__BUG(semaphore_not_undone)) ||
+            (snib__kind(h->kind)->polls && SNIB__BUG(spin_doubt_not_released)))
                 return false;
-        return h->in_doubt || (h->stray && h->kind == SNIB_KIND_SEMAPHORE);
+        return h->in_doubt || (h->stray && snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE);
 }
 
 /* The latest request may have been executed, or not. */
@@ -128,7 +128,7 @@ static void forgotten(struct snib__core *c, struct snib__hold *h, snib__ns now)
 void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         c->polls++;
-        if (h->kind == SNIB_KIND_SEMAPHORE && h->in_doubt && now - h->doubt_since > SNIB__DOUBT_MAX)
+        if (snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE && h->in_doubt && now - h->doubt_since > SNIB__DOUBT_MAX)
                 forgotten(c, h, now);
         else
                 ask(c, h, now);
@@ -136,7 +136,7 @@ void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
 
 static void watch(struct snib__core *c, struct snib__hold *h)
 {
-        if (!c->config.watches || h->watched || h->kind == SNIB_KIND_SPIN)
+        if (!c->config.watches || h->watched || snib__kind(h->kind)->polls)
                 return;
         h->watched = h->watch_pending = true;
         snib__hold_dirty(c, h);
@@ -157,7 +157,8 @@ static void unwatch(struct snib__core *c, struct snib__hold *h)
 /* Whether an answer to this one leaves anything for others. */
 static bool leaves_room(const struct snib__hold *h, enum snib__status answer)
 {
-        if (answer == SNIB__GONE || h->kind == SNIB_KIND_SEMAPHORE || h->kind == SNIB_KIND_PERMITS)
+        if (answer == SNIB__GONE || snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE ||
+            snib__family_of(h->kind) == SNIB__FAMILY_PERMITS)
                 return true;
         return h->kind == (answer == SNIB__GRANTED ? SNIB_KIND_READ : SNIB_KIND_WRITE);
 }
@@ -336,12 +337,12 @@ static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, con
 {
         snib__ns delay = SNIB__POLL_MAX;
 
-        if (h->kind == SNIB_KIND_SPIN)
+        if (snib__kind(h->kind)->polls)
                 delay = snib__min(SNIB__SPIN_MIN << snib__min(h->attempt - 1, 16),
                                   SNIB__BUG(spin_backoff_unbounded) ? SNIB__NEVER : SNIB__SPIN_MAX);
 
         if (SNIB__BUG(sleeping_past_dead_holders_ttl) ||
-            (h->kind == SNIB_KIND_SPIN && SNIB__BUG(spin_never_asks_again)))
+            (snib__kind(h->kind)->polls && SNIB__BUG(spin_never_asks_again)))
                 return 3600 * SNIB__S;
         if (busy->left_ms >= 0 && busy->left_ms < delay / SNIB__MS)
                 delay = (busy->left_ms + 1) * SNIB__MS;

@@ -16,13 +16,13 @@
 
 static const char *check_holder(const struct snib__record *r, const struct snib__holder *h)
 {
-        bool remembers = h->kind == SNIB_KIND_SEMAPHORE;
+        bool remembers = snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE;
 
         MUST(snib__id_set(&h->seat.id), "every seat has an id");
         MUST(snib__family_of(h->kind) == r->family, "every seat is of the record's family");
         MUST(remembers ? h->token == 0 : h->token > 0 && h->token <= r->token, "a hold has a token");
         MUST(h->n >= 1 && h->n <= SNIB__NUMBER_MAX, "a seat is for at least one");
-        MUST(h->index >= 0 && h->index <= 65535 && (h->index == 0 || h->kind == SNIB_KIND_PERMITS),
+        MUST(h->index >= 0 && h->index <= 65535 && (h->index == 0 || snib__family_of(h->kind) == SNIB__FAMILY_PERMITS),
              "only permits are numbered");
         MUST(snib__queue_find(r, &h->seat.id) == r->queued, "the holder does not wait");
         for (const struct snib__holder *o = r->holder; o < h; o++)

@@ -31,7 +31,7 @@ int64_t snib__number_value(const struct snib__record *r, enum snib__family famil
 /* Of these the ids are remembered. */
 static bool counts(const struct snib__op *op)
 {
-        return op->verb >= SNIB__SET || (op->verb == SNIB__RELEASE && op->permits);
+        return snib__verb_changes(op->verb) || (op->verb == SNIB__RELEASE && op->permits);
 }
 
 /* The memory of a request, NULL. */
@@ -52,7 +52,7 @@ bool snib__number_recall(struct snib__step *s, struct snib__reply *reply)
 {
         const struct snib__done *d = counts(s->op) ? find(s->r, &s->op->id) : NULL;
 
-        if (!d || (SNIB__BUG(latch_counts_twice) && s->op->kind == SNIB_KIND_LATCH))
+        if (!d || (SNIB__BUG(latch_counts_twice) && snib__family_of(s->op->kind) == SNIB__FAMILY_LATCH))
                 return false;
         reply->applied = d->applied;
         reply->value = d->value;
@@ -134,7 +134,7 @@ static bool set_number(struct snib__step *s)
                 return false;
         begin(r);
         r->value = op->n;
-        if (op->kind == SNIB_KIND_SEMAPHORE && op->ttl_ms > 0)
+        if (snib__family_of(op->kind) == SNIB__FAMILY_SEMAPHORE && op->ttl_ms > 0)
                 r->expires_ms = snib__later(s->now.lease_ms, op->ttl_ms);
         return true;
 }
@@ -151,7 +151,7 @@ static bool add(struct snib__step *s)
         struct snib__record *r = s->r;
         const struct snib__op *op = s->op;
 
-        if (op->kind == SNIB_KIND_LATCH) {
+        if (snib__family_of(op->kind) == SNIB__FAMILY_LATCH) {
                 if (!r->exists)
                         return false;
                 r->value = r->value + op->n > 0 ? r->value + op->n : 0;
@@ -188,10 +188,10 @@ static bool write_value(struct snib__step *s)
 
 static bool delete_all(struct snib__step *s)
 {
-        if (!s->r->exists || (s->op->kind == SNIB_KIND_REGISTER && !expected(s)))
+        if (!s->r->exists || (snib__family_of(s->op->kind) == SNIB__FAMILY_REGISTER && !expected(s)))
                 return false;
         vanish(s);
-        if (SNIB__BUG(register_version_reused) && s->op->kind == SNIB_KIND_REGISTER)
+        if (SNIB__BUG(register_version_reused) && snib__family_of(s->op->kind) == SNIB__FAMILY_REGISTER)
                 s->r->token = 0;
         return true;
 }
@@ -215,36 +215,12 @@ static bool fits(const struct snib__record *r, const struct snib__op *op)
         return r->value + n >= least(family) && r->value + n <= SNIB__NUMBER_MAX;
 }
 
-/* Whether there is such a change of such a kind. */
-static bool concerns(enum snib__verb verb, enum snib__family family)
-{
-        switch (verb) {
-        case SNIB__SET:
-        case SNIB__ADD:
-                return family == SNIB__FAMILY_SEMAPHORE || family == SNIB__FAMILY_PERMITS ||
-                       family == SNIB__FAMILY_LATCH;
-        case SNIB__RESIZE:
-                return family == SNIB__FAMILY_PERMITS;
-        case SNIB__DRAIN:
-                return family == SNIB__FAMILY_SEMAPHORE;
-        case SNIB__WRITE:
-                return family == SNIB__FAMILY_REGISTER;
-        case SNIB__DELETE:
-                return family != SNIB__FAMILY_LOCK && family != SNIB__FAMILY_RW;
-        default:
-                return false;
-        }
-}
-
 enum snib__status snib__number_change(struct snib__step *s, struct snib__reply *reply)
 {
         struct snib__record *r = s->r;
         enum snib__family family = snib__family_of(s->op->kind);
         int64_t drained = r->value > 0 ? r->value : 0;
 
-        if (!concerns(s->op->verb, family))
-                return snib__record_refuse(reply, SNIB_EUNSUPPORTED,
-                                           "there is no such change of an object of this kind");
         if (!fits(r, s->op))
                 return snib__record_refuse(reply, SNIB_ELIMIT,
                                            "the number would be out of range; permits and counts are a 32 bit integer");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What can be said of ids and kinds by themselves, without a record: comparison, the ids of
- * permits, which kinds are stored alike. Pure; any thread.
+ * What can be said of ids by themselves, without a record: comparison, the ids of permits. Pure;
+ * any thread.
  */
 
 #include "model/op.h"
@@ -80,60 +80,4 @@ bool snib__permit_id(const struct snib__id *hold, int64_t index, char ret[33])
         hex(low, ret + 16);
         ret[32] = 0;
         return true;
-}
-
-enum snib__family snib__family_of(int kind)
-{
-        switch (kind) {
-        case SNIB_KIND_LOCK:
-        case SNIB_KIND_FENCED:
-        case SNIB_KIND_FAIR:
-        case SNIB_KIND_SPIN:
-        case SNIB_KIND_ELECTION:
-                return SNIB__FAMILY_LOCK;
-        case SNIB_KIND_READ:
-        case SNIB_KIND_WRITE:
-                return SNIB__FAMILY_RW;
-        case SNIB_KIND_SEMAPHORE:
-                return SNIB__FAMILY_SEMAPHORE;
-        case SNIB_KIND_PERMITS:
-                return SNIB__FAMILY_PERMITS;
-        case SNIB_KIND_LATCH:
-                return SNIB__FAMILY_LATCH;
-        case SNIB_KIND_REGISTER:
-                return SNIB__FAMILY_REGISTER;
-        default:
-                return SNIB__FAMILY_NONE;
-        }
-}
-
-bool snib__kind_momentary(int kind)
-{
-        return kind == SNIB_KIND_SEMAPHORE || kind == SNIB_KIND_LATCH || kind == SNIB_KIND_REGISTER;
-}
-
-int64_t snib__kind_tokens(int kind)
-{
-        return kind == SNIB_KIND_LOCK || kind == SNIB_KIND_FENCED ? SNIB__TOKEN_BLOCK : 1;
-}
-
-const char *snib__kind_text(int kind)
-{
-        static const char *const texts[] = {
-            [SNIB_KIND_LOCK] = "lock",        [SNIB_KIND_FENCED] = "fenced lock",  [SNIB_KIND_FAIR] = "fair lock",
-            [SNIB_KIND_SPIN] = "spin lock",   [SNIB_KIND_ELECTION] = "election",   [SNIB_KIND_READ] = "read lock",
-            [SNIB_KIND_WRITE] = "write lock", [SNIB_KIND_SEMAPHORE] = "semaphore", [SNIB_KIND_PERMITS] = "permits",
-            [SNIB_KIND_LATCH] = "latch",      [SNIB_KIND_REGISTER] = "register",   [SNIB_KIND_COUNTER] = "counter",
-        };
-
-        if (kind < 0 || kind >= (int)(sizeof(texts) / sizeof(texts[0])))
-                return "object";
-        return texts[kind];
-}
-
-const char *snib__kind_article(int kind)
-{
-        if (kind == SNIB_KIND_PERMITS)
-                return "";
-        return kind == SNIB_KIND_ELECTION || kind == SNIB_KIND_ANY ? "an " : "a ";
 }

@@ -14,7 +14,7 @@
  * SNIB__DONE_MS which of them it has executed, and with what answer.
  */
 
-#include <snib/client.h>
+#include "model/kind.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,39 +42,9 @@ struct snib__name {
         size_t length;
 };
 
-enum snib__verb {
-        SNIB__ACQUIRE = 1, /* take it if there is room, or confirm it if held by this id (lease starts again); else
-                              BUSY. With a token (a re-entry) confirm only, else GONE: executed late, it must not begin
-                              a hold anew. SEMAPHORE: take n permits, once for this id. LATCH: is it open? */
-        SNIB__RELEASE = 2, /* end the hold of this id, or its place in the queue. SEMAPHORE: undo what ACQUIRE with this
-                              id took, if it did */
-        SNIB__RENEW = 3,   /* start the lease of this id's hold again; with `leave` for the last time, see below */
-        SNIB__QUERY = 4,   /* say what there is; changes nothing. Of kind ANY: whatever kind it is */
-        SNIB__FORCE = 5,   /* end whoever's hold: READ all readers, WRITE the writer, PERMITS all that are out */
-        SNIB__OBSERVE = 6, /* say what there is if the state (see below) is another than `token`; else BUSY, and stand
-                              in the queue to be told of a change */
-        /* Changes of a number or a value, each executed once for its id: */
-        SNIB__SET = 7,    /* SEMAPHORE, PERMITS, LATCH: to n, if it does not exist */
-        SNIB__RESIZE = 8, /* PERMITS: limit to n */
-        SNIB__ADD = 9,    /* SEMAPHORE, PERMITS: n more (or fewer); LATCH: n is negative, down to 0 at most */
-        SNIB__DRAIN = 10, /* SEMAPHORE: to 0 if it is positive */
-        SNIB__WRITE = 11, /* REGISTER: data, if the version is `expected` */
-        SNIB__DELETE = 12 /* SEMAPHORE, PERMITS, LATCH; REGISTER if the version is `expected` */
-};
-
-/* The state that OBSERVE compares: the token of the present hold (of the write hold, of one that is
- * not shared), or of the present value of a register; 1 for a latch that has a count; 0 when there
- * is none. Below 0 it is another than any. */
-
 /* How long a request is remembered so that its repetition is not executed again. A client that does
  * not know the fate of one for longer reports that it is unknown. */
 #define SNIB__DONE_MS 60000
-
-/* A hold of a plain or a fenced lock has so many tokens, of which the engine names the first: the
- * client gives the others to those of its own threads that it hands the hold to. Redis has no
- * counter for a plain lock; core/cohort.c says why that is enough. */
-#define SNIB__TOKEN_BLOCK 16
-int64_t snib__kind_tokens(int kind);
 
 /* So often in a row a lock with a queue is handed on by releases. The one after those asks whether
  * others listen, who do not stand in the queue, and leaves it free for them. */
@@ -176,29 +146,5 @@ bool snib__id_is_left(const struct snib__id *id, const struct snib__id *of);
 /* The id of permit number `index` (0 to 65535) of a hold, as 32 hex digits and NUL: the 128 bits of
  * the uuid plus (65536 * number + index). False: the hold id has another form than uuid:number. */
 bool snib__permit_id(const struct snib__id *hold, int64_t index, char ret[33]);
-
-/* Which kinds are stored alike, and so exclude each other under one name. */
-enum snib__family {
-        SNIB__FAMILY_NONE = 0,
-        SNIB__FAMILY_LOCK,
-        SNIB__FAMILY_RW,
-        SNIB__FAMILY_SEMAPHORE,
-        SNIB__FAMILY_PERMITS,
-        SNIB__FAMILY_LATCH,
-        SNIB__FAMILY_REGISTER
-};
-enum snib__family snib__family_of(int kind);
-
-/* "lock", "fair lock". */
-const char *snib__kind_text(int kind);
-/* What stands before it in a sentence: "a ", "an " or "". */
-const char *snib__kind_article(int kind);
-
-/* Nothing is held after the answer to an ACQUIRE of this kind. */
-bool snib__kind_momentary(int kind);
-
-/* Sets of kinds. */
-#define SNIB__KIND_BIT(kind) (UINT32_C(1) << (kind))
-#define SNIB__KINDS_ALL UINT32_MAX
 
 #endif

@@ -124,7 +124,7 @@ void snib__queue_sweep(struct snib__step *s)
 /* It can go on without asking: then its lease must be all that it asked for from now on. */
 static bool goes_on(const struct snib__waiter *w)
 {
-        return w->number && w->lease_ms > 0 && !snib__kind_momentary(w->kind);
+        return w->number && w->lease_ms > 0 && !snib__kind(w->kind)->momentary;
 }
 
 static void seat(struct snib__step *s, const struct snib__waiter *w)
@@ -149,7 +149,7 @@ void snib__queue_hand_over(struct snib__step *s)
 
                 if (!w->observer && !blocked && snib__seat_may(r, w->kind, w->n, NULL)) {
                         seat(s, w);
-                        blocked = SNIB__BUG(latch_wakes_one) && w->kind == SNIB_KIND_LATCH;
+                        blocked = SNIB__BUG(latch_wakes_one) && snib__family_of(w->kind) == SNIB__FAMILY_LATCH;
                 } else {
                         blocked |= !w->observer;
                         kept = keep(r, kept, i);

@@ -58,7 +58,7 @@ enum snib__status snib__record_refuse(struct snib__reply *reply, int error, cons
 /* Whoever sits already says that it is there. */
 static bool confirm(struct snib__step *s)
 {
-        if (SNIB__BUG(semaphore_repeat_counts) && s->op->kind == SNIB_KIND_SEMAPHORE)
+        if (SNIB__BUG(semaphore_repeat_counts) && snib__family_of(s->op->kind) == SNIB__FAMILY_SEMAPHORE)
                 return false;
         return snib__seat_extend(s, snib__seat_own) > 0;
 }
@@ -88,7 +88,7 @@ static enum snib__status acquire(struct snib__step *s)
         size_t place = snib__queue_find(s->r, &s->op->id);
         bool stands = place < s->r->queued && !SNIB__BUG(repeated_acquire_counted_twice);
 
-        if (s->op->kind == SNIB_KIND_SEMAPHORE && snib__number_knows(s->r, &s->op->id))
+        if (snib__family_of(s->op->kind) == SNIB__FAMILY_SEMAPHORE && snib__number_knows(s->r, &s->op->id))
                 return SNIB__BUSY; /* undone before it arrived */
         if (confirm(s))
                 return SNIB__GRANTED;
@@ -180,7 +180,7 @@ static enum snib__status release(struct snib__step *s, struct snib__reply *reply
 {
         if (s->op->permits)
                 return release_permits(s, reply);
-        if (s->op->kind == SNIB_KIND_SEMAPHORE && !snib__number_knows(s->r, &s->op->id))
+        if (snib__family_of(s->op->kind) == SNIB__FAMILY_SEMAPHORE && !snib__number_knows(s->r, &s->op->id))
                 snib__number_remember(s, reply);
         return leave(s);
 }
@@ -189,7 +189,7 @@ static enum snib__status renew(struct snib__step *s)
 {
         bool (*own)(const struct snib__step *, const struct snib__holder *) =
             s->op->leave ? snib__seat_left : snib__seat_own;
-        bool permits = s->op->kind == SNIB_KIND_PERMITS;
+        bool permits = snib__family_of(s->op->kind) == SNIB__FAMILY_PERMITS;
         int64_t want = permits && s->op->n > 0 ? s->op->n : 1, have = 0;
 
         snib__queue_hand_over(s);
@@ -220,16 +220,10 @@ static int kind_there(const struct snib__record *r, int asked)
                 if (r->held)
                         return snib__seat_writer(r) ? SNIB_KIND_WRITE : SNIB_KIND_READ;
                 return r->queued ? r->queue[0].kind : asked;
-        case SNIB__FAMILY_SEMAPHORE:
-                return SNIB_KIND_SEMAPHORE;
-        case SNIB__FAMILY_PERMITS:
-                return SNIB_KIND_PERMITS;
-        case SNIB__FAMILY_LATCH:
-                return SNIB_KIND_LATCH;
-        case SNIB__FAMILY_REGISTER:
-                return SNIB_KIND_REGISTER;
-        default:
+        case SNIB__FAMILY_NONE:
                 return asked;
+        default:
+                return snib__family_kind(r->family);
         }
 }
 
@@ -273,7 +267,8 @@ static bool there(const struct snib__step *s, enum snib__family family, enum sni
 {
         const struct snib__record *r = s->r;
 
-        if (status == SNIB__GONE && (s->op->kind == SNIB_KIND_PERMITS || s->op->kind == SNIB_KIND_SEMAPHORE))
+        if (status == SNIB__GONE && (snib__family_of(s->op->kind) == SNIB__FAMILY_PERMITS ||
+                                     snib__family_of(s->op->kind) == SNIB__FAMILY_SEMAPHORE))
                 return false;
         if (status == SNIB__GONE && s->op->kind == SNIB_KIND_READ)
                 return snib__seat_writer(r) != NULL;
@@ -354,15 +349,6 @@ static enum snib__status execute(struct snib__step *s, struct snib__reply *reply
         }
 }
 
-static const char *const in_use[] = {
-    [SNIB__FAMILY_LOCK] = "the name is in use by a lock",
-    [SNIB__FAMILY_RW] = "the name is in use by a read-write lock",
-    [SNIB__FAMILY_SEMAPHORE] = "the name is in use by a semaphore",
-    [SNIB__FAMILY_PERMITS] = "the name is in use by expiring permits",
-    [SNIB__FAMILY_LATCH] = "the name is in use by a latch",
-    [SNIB__FAMILY_REGISTER] = "the name is in use by a register",
-};
-
 /* Whether what there is, if anything, is of the kind that op is about. */
 static bool agrees(const struct snib__record *r, const struct snib__op *op)
 {
@@ -432,12 +418,11 @@ static void answer(const struct snib__step *s, struct snib__reply *reply)
 void snib__record_apply(struct snib__record *record, const struct snib__op *op, struct snib__clock now,
                         struct snib__reply *ret_reply, struct snib__change *ret_change)
 {
+        const char *refusal = snib__kind_refusal(op->kind, op->verb, true);
         struct snib__record before = *record;
         struct snib__step s = {record, op, now, ret_change};
 
         snib__assert(snib__id_set(&op->id) || op->verb == SNIB__QUERY || op->verb == SNIB__FORCE);
-        snib__assert(op->kind == SNIB_KIND_ANY ? op->verb == SNIB__QUERY || op->verb == SNIB__FORCE
-                                               : snib__family_of(op->kind) != SNIB__FAMILY_NONE);
         snib__assert(record->held <= record->held_room && record->queued <= record->queue_room);
         memset(ret_reply, 0, sizeof(*ret_reply));
         clear(ret_change);
@@ -447,8 +432,10 @@ void snib__record_apply(struct snib__record *record, const struct snib__op *op, 
         sweep(&s);
         if (snib__number_recall(&s, ret_reply))
                 snib__assert(ret_reply->status != 0);
+        else if (refusal)
+                ret_reply->status = snib__record_refuse(ret_reply, SNIB_EUNSUPPORTED, refusal);
         else if (!agrees(record, op))
-                ret_reply->status = snib__record_refuse(ret_reply, SNIB_EKIND, in_use[record->family]);
+                ret_reply->status = snib__record_refuse(ret_reply, SNIB_EKIND, snib__family_in_use(record->family));
         else
                 ret_reply->status = execute(&s, ret_reply);
         settle(&s, &before);

@@ -57,7 +57,7 @@ bool snib__seat_named(const struct snib__step *s, const struct snib__holder *h)
 {
         char id[33];
 
-        if (h->kind != SNIB_KIND_PERMITS || !snib__permit_id(&h->seat.id, h->index, id))
+        if (snib__family_of(h->kind) != SNIB__FAMILY_PERMITS || !snib__permit_id(&h->seat.id, h->index, id))
                 return false;
         for (size_t i = 0; i < s->op->permit_count; i++)
                 if (memcmp(s->op->permits[i], id, sizeof(id)) == 0)
@@ -68,7 +68,7 @@ bool snib__seat_named(const struct snib__step *s, const struct snib__holder *h)
 /* Remembers only: see above. */
 static bool memory(const struct snib__holder *h)
 {
-        return h->kind == SNIB_KIND_SEMAPHORE && h->claimed;
+        return snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE && h->claimed;
 }
 
 static size_t memories(const struct snib__record *r)
@@ -116,9 +116,9 @@ bool snib__seat_may(const struct snib__record *r, int kind, int64_t n, const str
  * through, but for the 0 of permits; it counts as the shortest there is. */
 static int64_t seat_end(struct snib__clock now, int kind, int64_t lease_ms, bool claimed)
 {
-        if (kind == SNIB_KIND_SEMAPHORE)
+        if (snib__family_of(kind) == SNIB__FAMILY_SEMAPHORE)
                 lease_ms = SNIB__DONE_MS;
-        else if (kind == SNIB_KIND_PERMITS && lease_ms == 0)
+        else if (snib__family_of(kind) == SNIB__FAMILY_PERMITS && lease_ms == 0)
                 lease_ms = INT64_MAX;
         if (!claimed && lease_ms > SNIB__CLAIM_MS)
                 lease_ms = SNIB__CLAIM_MS;
@@ -147,20 +147,21 @@ int64_t snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool
 {
         struct snib__record *r = s->r;
         int64_t n = w->n > 0 ? w->n : 1;
-        int64_t seats = w->kind == SNIB_KIND_PERMITS ? n : 1;
-        int64_t token = w->kind == SNIB_KIND_SEMAPHORE ? 0 : r->token;
+        int64_t seats = snib__family_of(w->kind) == SNIB__FAMILY_PERMITS ? n : 1;
+        int64_t token = snib__family_of(w->kind) == SNIB__FAMILY_SEMAPHORE ? 0 : r->token;
 
-        if (w->kind == SNIB_KIND_LATCH)
+        if (snib__family_of(w->kind) == SNIB__FAMILY_LATCH)
                 return 0;
-        if (w->kind == SNIB_KIND_SEMAPHORE) {
+        if (snib__family_of(w->kind) == SNIB__FAMILY_SEMAPHORE) {
                 make_room(s);
                 r->value -= n;
         } else if (!SNIB__BUG(token_not_raised) || r->token == 0) {
                 token = snib__token_next(r->token, s->now.wall_us);
                 r->token =
-                    SNIB__BUG(cohort_tokens_not_reserved) ? token : snib__later(token, snib__kind_tokens(w->kind) - 1);
+                    SNIB__BUG(cohort_tokens_not_reserved) ? token : snib__later(token, snib__kind(w->kind)->tokens - 1);
         }
-        if (SNIB__BUG(permits_partly_granted) && seats > r->value - (int64_t)r->held && w->kind == SNIB_KIND_PERMITS)
+        if (SNIB__BUG(permits_partly_granted) && seats > r->value - (int64_t)r->held &&
+            snib__family_of(w->kind) == SNIB__FAMILY_PERMITS)
                 seats = r->value - (int64_t)r->held;
         for (int64_t i = 0; i < seats; i++) {
                 snib__assert(r->held < r->held_room);
@@ -175,7 +176,7 @@ int64_t snib__seat_take(struct snib__step *s, const struct snib__waiter *w, bool
                 h->kind = w->kind;
                 h->token = token;
                 h->lease_ms = w->lease_ms;
-                h->n = w->kind == SNIB_KIND_SEMAPHORE ? n : 1;
+                h->n = snib__family_of(w->kind) == SNIB__FAMILY_SEMAPHORE ? n : 1;
                 h->index = i;
                 h->claimed = claimed;
         }
@@ -244,7 +245,8 @@ size_t snib__seat_leave(struct snib__step *s, bool (*chosen)(const struct snib__
                 }
                 if (how == SNIB__EVICTED)
                         snib__queue_tell(s, (struct snib__tell){.kind = SNIB__TELL_ENDED, .id = h->seat.id});
-                if (h->kind == SNIB_KIND_SEMAPHORE && how != SNIB__FORGOTTEN && !SNIB__BUG(semaphore_undo_lost))
+                if (snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE && how != SNIB__FORGOTTEN &&
+                    !SNIB__BUG(semaphore_undo_lost))
                         give_back(r, h->n);
         }
         r->held = kept;

@@ -152,7 +152,8 @@ void snib__question_answered(struct snib_client *c, struct snib__question *q)
         struct snib__ask *a = &q->ask;
         struct snib__name asker = {q->asker, q->asker_length};
 
-        if (a->result == 1 && a->op.verb == SNIB__QUERY && a->op.kind == SNIB_KIND_REGISTER && !found_copy(q)) {
+        if (a->result == 1 && a->op.verb == SNIB__QUERY && snib__family_of(a->op.kind) == SNIB__FAMILY_REGISTER &&
+            !found_copy(q)) {
                 a->result = SNIB_ENOMEM;
                 a->fault = (struct snib__fault){.code = SNIB_ENOMEM};
         }

@@ -69,7 +69,7 @@ int snib__fault_error(struct snib_error *err, int code, const struct snib__fault
         const char *hint = said && strstr(text, "; ") ? NULL : advice(code, about);
 
         return snib__error_engine(err, code, fault ? fault->engine_code : 0, "%s \"%s\": %s%s%s",
-                                  snib__kind_text(about->kind), about->name, text, hint ? "; " : "", hint ? hint : "");
+                                  snib__kind(about->kind)->text, about->name, text, hint ? "; " : "", hint ? hint : "");
 }
 
 int snib__closed(struct snib_error *err)

@@ -29,7 +29,7 @@ static struct snib__name name_of(const struct snib__object *object)
  */
 static bool anonymous(const struct snib__object *object, const struct snib__want *want)
 {
-        return want->observe || object->kind >= SNIB_KIND_SEMAPHORE;
+        return want->observe || snib__kind(object->kind)->anonymous;
 }
 
 /* Neither of the two can be changed for a hold that exists. */

@@ -148,7 +148,7 @@ static struct snib__op a_request(struct twin *t, struct twin_object *o, int i, c
         op.enqueue = o->kind == SNIB_KIND_FAIR && below(t, 4);
         if (o->kind == SNIB_KIND_READ)
                 take_a_side(t, o, i, &op);
-        if (op.verb >= SNIB__SET) {
+        if (snib__verb_changes(op.verb)) {
                 op.id = fresh(t, i);
                 op.n = a_number(t, &op);
                 op.if_exists = op.verb == SNIB__ADD && below(t, 3) == 0;

@@ -58,7 +58,7 @@ static void check_reply(struct world *w, const struct snib__note *n)
         snib__assert(n->reply.status == SNIB__FAILED || (allowed[verb] & (1u << n->reply.status)));
         if (n->reply.status == SNIB__FAILED)
                 snib__assert(n->reply.error < 0 && n->reply.error_text);
-        if (n->reply.status == SNIB__GRANTED && !snib__kind_momentary(w->kind))
+        if (n->reply.status == SNIB__GRANTED && !snib__kind(w->kind)->momentary)
                 snib__assert(n->reply.token > 0);
         for (size_t i = 0; i < n->reply.data_length; i++)
                 sum += ((const unsigned char *)n->reply.data)[i];

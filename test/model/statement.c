@@ -320,7 +320,7 @@ static int64_t token_in_record(const struct world *w, int x)
 /* Whether x, who waits, can be told that it holds. */
 static bool needs_not_ask(const struct world *w, int x)
 {
-        return w->b[x].number && actor(w, x)->lease_ms && !snib__kind_momentary(actor(w, x)->kind);
+        return w->b[x].number && actor(w, x)->lease_ms && !snib__kind(actor(w, x)->kind)->momentary;
 }
 
 /* Those who are next and may sit now do. */
@@ -1021,7 +1021,7 @@ bool world_can(const struct world *w, struct action a)
                 return w->b[a.who].life && known(w, a, w->b[a.who].undone_at, w->b[a.who].mark);
         if (!o)
                 return a.kind != RENEW ||
-                       (!scenario->actor[a.who].observer && !snib__kind_momentary(scenario->actor[a.who].kind));
+                       (!scenario->actor[a.who].observer && !snib__kind(scenario->actor[a.who].kind)->momentary);
         if (o->verb == 0)
                 return w->latest.other && known(w, a, w->latest.at, w->latest.mark);
         /* Numbers stay small, and in their range. */

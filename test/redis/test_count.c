@@ -436,6 +436,27 @@ static void F100_numbers_stay_in_their_range(void **state)
         kit_text_is("2147483647", "GET x");
 }
 
+static void what_nobody_knows_is_refused(void **state)
+{
+        static const struct {
+                int kind;
+                enum snib__verb verb;
+        } odd[] = {{SNIB_KIND_COUNTER, SNIB__ACQUIRE}, {SNIB_KIND_ANY, SNIB__ACQUIRE}, {1000, SNIB__QUERY},
+                   {SNIB_KIND_LOCK, SNIB__SET},        {SNIB_KIND_LATCH, 33},          {SNIB_KIND_READ, SNIB__OBSERVE}};
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+                struct snib__op op = asked(kit_a, odd[i].verb, odd[i].kind, 1);
+                long long before = kit_number("DBSIZE");
+                struct snib__reply r = pump_do(kit_a, &op);
+
+                assert_int_equal(r.status, SNIB__FAILED);
+                assert_int_equal(r.error, SNIB_EUNSUPPORTED);
+                assert_string_equal(r.error_text, snib__kind_refusal(odd[i].kind, odd[i].verb, false));
+                assert_int_equal(kit_number("DBSIZE"), before);
+        }
+}
+
 /* What stands under a name is not touched by requests about something else. */
 static void F52_other_keys_are_left_alone(void **state)
 {
@@ -1033,6 +1054,7 @@ int main(void)
             TEST(a_register_has_a_value_and_a_version),
             TEST(a_version_is_never_used_again),
             TEST(a_register_is_observed),
+            TEST(what_nobody_knows_is_refused),
             TEST(a_value_is_a_mebibyte_of_any_bytes),
             TEST(other_hashes_are_no_registers),
         };

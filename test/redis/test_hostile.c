@@ -91,7 +91,7 @@ static bool ask_of(int kind, enum snib__verb verb)
         taken = p->engine->ops->submit(p->engine, (struct snib__tag){.object = p}, &op, now);
         p->engine->ops->flush(p->engine);
         /* Before its first acquire the client writes who it is. */
-        if (verb == SNIB__ACQUIRE && !known && !snib__kind_momentary(kind)) {
+        if (verb == SNIB__ACQUIRE && !known && !snib__kind(kind)->momentary) {
                 known = true;
                 say(commands, "+OK\r\n");
         }

@@ -128,7 +128,7 @@ static void draw_terms(struct sim *w, const struct sim_owner *o, struct snib__ho
 /* Whom nobody joins has no name. */
 static void identify(struct sim *w, struct sim_client *c, struct sim_owner *o, struct sim_hold *h)
 {
-        bool anonymous = h->hold.observe || h->hold.kind >= SNIB_KIND_SEMAPHORE;
+        bool anonymous = h->hold.observe || snib__kind(h->hold.kind)->anonymous;
 
         h->name = o->name;
         h->log = sim_log_new(w, c, o->name, h->hold.kind);
@@ -204,7 +204,7 @@ static struct sim_hold *choose_hold(struct sim *w, struct sim_client *c, struct 
 
         snib__core_tick(&c->core, sim_local(w, c)); /* what is found must not end on the way in */
         sim_client_pump(w, c);
-        known = observe || kind >= SNIB_KIND_SEMAPHORE ? NULL : find(w, c, o, kind);
+        known = observe || snib__kind(kind)->anonymous ? NULL : find(w, c, o, kind);
         *ret_known = known;
         if (known)
                 h = snib__container(known, struct sim_hold, hold);
@@ -417,7 +417,7 @@ void sim_app_quiet(struct sim *w, struct sim_client *c)
                 struct sim_owner *o = &c->owners[i];
                 const struct sim_hold *h = o->stake[o->side].hold;
                 bool for_ever = o->calling && o->call.kind == SNIB__CALL_ACQUIRE && h &&
-                                (h->log->observer || h->log->kind >= SNIB_KIND_SEMAPHORE);
+                                (h->log->observer || snib__kind(h->log->kind)->anonymous);
 
                 if (for_ever || w->options.scripted)
                         sim_act_in(w, o, w->options.think);

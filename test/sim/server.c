@@ -140,7 +140,7 @@ static void keep_value(struct sim *w, int name, const struct snib__op *op, const
 /* Its id is remembered when it was executed. */
 static bool counts(const struct snib__op *op)
 {
-        return op->verb >= SNIB__SET || op->permits || op->kind == SNIB_KIND_SEMAPHORE;
+        return snib__verb_changes(op->verb) || op->permits || op->kind == SNIB_KIND_SEMAPHORE;
 }
 
 /* The record remembers so many requests of a name and no more, which is enough for stores that lose

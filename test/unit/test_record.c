@@ -639,7 +639,7 @@ static void kinds_do_not_mix(void **state)
                                     SNIB_KIND_LATCH, SNIB_KIND_WRITE, SNIB_KIND_REGISTER};
 
         for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-                bool number = kinds[i] >= SNIB_KIND_SEMAPHORE;
+                bool number = snib__kind(kinds[i])->anonymous;
                 enum snib__verb verb = kinds[i] == SNIB_KIND_REGISTER ? SNIB__WRITE
                                        : number                       ? SNIB__SET
                                                                       : SNIB__ACQUIRE;
@@ -672,6 +672,67 @@ static void kinds_do_not_mix(void **state)
         assert_int_equal(apply(f, SNIB__ACQUIRE, 101, 1), SNIB__BUSY);
         assert_int_equal(apply(f, SNIB__QUERY, 101, 1), SNIB__INFO);
         assert_int_equal(f->reply.kind, SNIB_KIND_FENCED);
+}
+
+/* Not the caller's bug: a newer client may ask an older server. */
+static void what_nobody_knows_is_refused_and_changes_nothing(void **state)
+{
+        static const struct {
+                int kind;
+                enum snib__verb verb;
+        } odd[] = {
+            {SNIB_KIND_COUNTER, SNIB__ACQUIRE},
+            {SNIB_KIND_COUNTER, SNIB__QUERY},
+            {1000, SNIB__ACQUIRE},
+            {-2, SNIB__FORCE},
+            {INT32_MAX, SNIB__QUERY},
+            {SNIB_KIND_ANY, SNIB__ACQUIRE},
+            {SNIB_KIND_ANY, SNIB__DELETE},
+            {SNIB_KIND_LOCK, SNIB__SET},
+            {SNIB_KIND_LOCK, 0},
+            {SNIB_KIND_LOCK, 33},
+            {SNIB_KIND_SEMAPHORE, SNIB__RESIZE},
+            {SNIB_KIND_REGISTER, SNIB__ADD},
+        };
+        struct fixture *f = *state;
+        int64_t token;
+
+        f->kind = SNIB_KIND_LOCK;
+        assert_int_equal(apply(f, SNIB__ACQUIRE, 1, 1), SNIB__GRANTED);
+        token = f->reply.token;
+        for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+                f->kind = odd[i].kind;
+                assert_int_equal(apply(f, odd[i].verb, 2, 1), SNIB__FAILED);
+                assert_int_equal(f->reply.error, SNIB_EUNSUPPORTED);
+                assert_string_equal(f->reply.error_text, snib__kind_refusal(odd[i].kind, odd[i].verb, true));
+                assert_false(f->change.record || f->change.holders || f->change.queue || f->change.dones);
+        }
+        f->kind = SNIB_KIND_LOCK;
+        assert_int_equal(apply(f, SNIB__RENEW, 1, 1), SNIB__RENEWED);
+        assert_true(f->reply.token == token);
+}
+
+/* Every kind of the public header has a row, and its family's kind is of the family. */
+static void every_kind_has_a_row(void **state)
+{
+        unsigned caps = 0;
+
+        (void)state;
+        for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_COUNTER; kind++) {
+                const struct snib__kind *k = snib__kind(kind);
+
+                assert_true(strlen(k->text) > 3 && strcmp(k->text, "object") != 0);
+                assert_non_null(k->article);
+                assert_true(kind == SNIB_KIND_COUNTER ? !k->family : k->family && k->cap && k->tokens > 0);
+                assert_int_equal(snib__family_of(snib__family_kind(k->family)), k->family);
+                assert_true(!k->family || strstr(snib__family_in_use(k->family), "the name is in use by "));
+                assert_true(!k->momentary || k->anonymous);
+                caps |= k->cap;
+        }
+        for (unsigned cap = SNIB_CAP_LOCK; cap <= SNIB_CAP_REGISTER; cap <<= 1)
+                assert_true(caps & cap);
+        assert_string_equal(snib__kind(SNIB_KIND_COUNTER + 1)->text, "object");
+        assert_string_equal(snib__kind(SNIB_KIND_ANY)->article, "an ");
 }
 
 static void the_dead_are_buried_whatever_they_hold(void **state)
@@ -747,6 +808,8 @@ int main(void)
             STORY(a_register_is_written_by_version),
             STORY(observers_hear_of_the_first_change),
             STORY(kinds_do_not_mix),
+            STORY(what_nobody_knows_is_refused_and_changes_nothing),
+            cmocka_unit_test(every_kind_has_a_row),
             STORY(the_dead_are_buried_whatever_they_hold),
             STORY(what_finds_no_room_is_refused),
 #undef STORY

@@ -139,7 +139,7 @@ static struct snib__item *tell(struct snib__local *c, enum snib__note_kind kind,
 /* A RELEASE that is answered with yes: it ended one of the holds that were counted. */
 static bool ends_hold(const struct snib__op *op)
 {
-        return !op->permits && !snib__kind_momentary(op->kind);
+        return !op->permits && !snib__kind(op->kind)->momentary;
 }
 
 /* It waits from now on. Whom mail reached already should see where it stands. */
@@ -294,9 +294,6 @@ static int check_op(struct snib__item *item, const struct snib__op *op)
                 return snib__error(&item->error, SNIB_ENAME, "the name has a NUL byte in it");
         if (!snib__id_set(&op->id) && op->verb != SNIB__QUERY && op->verb != SNIB__FORCE)
                 return snib__error(&item->error, SNIB_EINVAL, "the request has no id");
-        if (op->kind == SNIB_KIND_ANY ? op->verb != SNIB__QUERY && op->verb != SNIB__FORCE
-                                      : snib__family_of(op->kind) == SNIB__FAMILY_NONE)
-                return snib__error(&item->error, SNIB_EUNSUPPORTED, "local: has no object of kind %d", op->kind);
         if (op->data_length > SNIB_REGISTER_MAX)
                 return snib__error(&item->error, SNIB_ELIMIT, "the value has %zu bytes: up to %zu are possible",
                                    op->data_length, SNIB_REGISTER_MAX);

@@ -17,8 +17,9 @@
 /* Requests of which is remembered that they were executed. */
 static bool remembered(const struct snib__op *op)
 {
-        return op->verb >= SNIB__SET || op->permits ||
-               (op->kind == SNIB_KIND_SEMAPHORE && (op->verb == SNIB__ACQUIRE || op->verb == SNIB__RELEASE));
+        return snib__verb_changes(op->verb) || op->permits ||
+               (snib__family_of(op->kind) == SNIB__FAMILY_SEMAPHORE &&
+                (op->verb == SNIB__ACQUIRE || op->verb == SNIB__RELEASE));
 }
 
 /* Puts into the record what is remembered of a request. False: it cannot be. */

@@ -46,7 +46,7 @@ static size_t enough(const struct snib__store *s, const struct snib__op *op, boo
                 return op->permits || seated;
         if (op->verb == SNIB__RELEASE)
                 return op->permits || seated ? 2 : 0;
-        return op->verb >= SNIB__SET ? 2 : 0;
+        return snib__verb_changes(op->verb) ? 2 : 0;
 }
 
 int snib__rows_load_queue(struct snib__store *s, const struct snib__op *op, bool whole)

@@ -44,7 +44,7 @@ static size_t seats_wanted(int kind, int64_t n)
 {
         int64_t most = n < SNIB__SEATS_MAX ? n : SNIB__SEATS_MAX;
 
-        return kind == SNIB_KIND_PERMITS && n > 1 ? (size_t)most : 1;
+        return snib__family_of(kind) == SNIB__FAMILY_PERMITS && n > 1 ? (size_t)most : 1;
 }
 
 int snib__rows_reserve_more(struct snib__store *s, const struct snib__op *op)

@@ -12,7 +12,8 @@
  *
  * What comes out of the file is another process's word. Nothing is repaired: a row that
  * snib__rows_save() would not have written makes the record damaged, and the answer is
- * SQLITE_CORRUPT. Hosts and labels are cut to their fields.
+ * SQLITE_CORRUPT. A kind that is not known is another version's: SQLITE_MISMATCH, and the record is
+ * left alone. Hosts and labels are cut to their fields.
  */
 
 #include "engine/local/rows.h"
@@ -63,7 +64,9 @@ static int load_object(struct snib__store *s, sqlite3_stmt *q, const struct snib
 
         if (rc != SQLITE_OK)
                 return rc;
-        if (kind < SNIB__KIND_NONE || kind > SNIB_KIND_REGISTER || flags < 0 || flags > SNIB__SEQ_MAX ||
+        if (snib__rows_strange(kind))
+                return snib__rows_unknown(s);
+        if (kind < SNIB__KIND_NONE || kind > INT32_MAX || flags < 0 || flags > SNIB__SEQ_MAX ||
             (flags >= SNIB__FLAG_OBSERVERS && !(flags & SNIB__FLAG_WAITERS)))
                 return snib__rows_damaged(s, "the kind and the flags of an object are such");
         s->kind = (int)kind;
@@ -149,14 +152,7 @@ void snib__rows_unload(struct snib__store *s)
 /* What stands in the column of the kind: that of the first seat, else one that tells the family. */
 static int kind_of(const struct snib__record *r)
 {
-        static const int kind[] = {
-            [SNIB__FAMILY_NONE] = SNIB__KIND_NONE,        [SNIB__FAMILY_LOCK] = SNIB_KIND_LOCK,
-            [SNIB__FAMILY_RW] = SNIB_KIND_WRITE,          [SNIB__FAMILY_SEMAPHORE] = SNIB_KIND_SEMAPHORE,
-            [SNIB__FAMILY_PERMITS] = SNIB_KIND_PERMITS,   [SNIB__FAMILY_LATCH] = SNIB_KIND_LATCH,
-            [SNIB__FAMILY_REGISTER] = SNIB_KIND_REGISTER,
-        };
-
-        return r->held ? r->holder[0].kind : kind[r->family];
+        return r->held ? r->holder[0].kind : snib__family_kind(r->family);
 }
 
 static int64_t flags_of(const struct snib__store *s)

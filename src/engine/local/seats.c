@@ -68,8 +68,7 @@ static bool fits(const struct snib__record *r, const int64_t number[SNIB__NUMBER
 {
         int64_t kind = number[SNIB__NUMBER_KIND], flag = number[SNIB__NUMBER_FLAG];
 
-        return kind >= 0 && kind <= SNIB_KIND_REGISTER && snib__family_of((int)kind) == r->family &&
-               (flag == 0 || flag == 1);
+        return kind >= 0 && kind <= INT32_MAX && snib__family_of((int)kind) == r->family && (flag == 0 || flag == 1);
 }
 
 bool snib__rows_put_seat(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
@@ -85,19 +84,19 @@ bool snib__rows_put_seat(struct snib__store *s, const struct snib__seat *seat, c
         h->kind = (int)number[SNIB__NUMBER_KIND];
         h->token = number[SNIB__NUMBER_TOKEN];
         h->claimed = number[SNIB__NUMBER_FLAG];
-        h->n = h->kind == SNIB_KIND_SEMAPHORE ? count : 1;
-        h->index = h->kind == SNIB_KIND_PERMITS ? count : 0;
+        h->n = snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE ? count : 1;
+        h->index = snib__family_of(h->kind) == SNIB__FAMILY_PERMITS ? count : 0;
         r->held++;
-        if (h->kind == SNIB_KIND_SEMAPHORE)
+        if (snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE)
                 return !h->claimed;
-        return h->kind == SNIB_KIND_PERMITS || count == 0;
+        return snib__family_of(h->kind) == SNIB__FAMILY_PERMITS || count == 0;
 }
 
 static void numbers_of(const struct snib__holder *h, int64_t number[SNIB__NUMBERS])
 {
         number[SNIB__NUMBER_KIND] = h->kind;
         number[SNIB__NUMBER_LEASE] = 0; /* nobody asks for what was asked for */
-        number[SNIB__NUMBER_COUNT] = h->kind == SNIB_KIND_SEMAPHORE ? h->n : h->index;
+        number[SNIB__NUMBER_COUNT] = snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE ? h->n : h->index;
         number[SNIB__NUMBER_TOKEN] = h->token;
         number[SNIB__NUMBER_FLAG] = h->claimed;
 }
@@ -192,6 +191,8 @@ static int load_row(struct snib__store *s, sqlite3_stmt *q, const struct table *
         row->number[SNIB__NUMBER_LEASE] = 0;
         for (int i = 0; i < t->numbers; i++)
                 row->number[i] = sqlite3_column_int64(q, SNIB__COLUMN_NUMBERS + i);
+        if (snib__rows_strange(row->number[SNIB__NUMBER_KIND]))
+                return snib__rows_unknown(s);
         if (!snib__rows_read_seat(q, &seat) || !t->put(s, &seat, row->number))
                 return snib__rows_damaged(s, "every row is of somebody and of the object's kind");
         row->seq = rows->last = sqlite3_column_int64(q, SNIB__COLUMN_NUMBERS + t->numbers);

@@ -116,6 +116,11 @@ int snib__store_failed(struct snib__store *s, int rc, const char *doing, struct 
         const char *why = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
         int base = rc & 0xff;
 
+        if (base == SQLITE_MISMATCH && s->damage)
+                return snib__error_engine(err, SNIB_EUNSUPPORTED, rc,
+                                          "'%s' in %s/" DB_FILE " is of a kind that this version does not know: use it "
+                                          "with the version that made it",
+                                          s->damaged, s->place.path);
         if (base == SQLITE_CORRUPT && s->damage)
                 return snib__error_engine(err, SNIB_ECORRUPT, rc,
                                           "the rows of '%s' in %s/" DB_FILE " are damaged (it is not so that %s): end "

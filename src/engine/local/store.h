@@ -178,7 +178,8 @@ void snib__sql_finalize(struct snib__store *s);
  * to it, and stays in the read transaction; end it with snib__rows_unload(). `data`: with the value
  * of a register, which lives until then. Not `whole`: a long queue in part, where that is likely to
  * be enough; what was decided counts only if snib__rows_suffice() says afterwards that it was.
- * SQLITE_CORRUPT with s->damage: the rows are not such as snib__rows_save() writes. */
+ * SQLITE_CORRUPT with s->damage: the rows are not such as snib__rows_save() writes. SQLITE_MISMATCH
+ * with it: they are of a kind that is not known. */
 int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data, bool whole);
 bool snib__rows_suffice(const struct snib__store *s);
 /* Where an id sits, NULL. */

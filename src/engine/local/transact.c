@@ -118,7 +118,7 @@ static size_t first_waiter(const struct snib__record *r)
  * nobody. */
 static bool holds(const struct snib__holder *h)
 {
-        return h->kind != SNIB_KIND_SEMAPHORE || !h->claimed;
+        return snib__family_of(h->kind) != SNIB__FAMILY_SEMAPHORE || !h->claimed;
 }
 
 static bool same_client(const struct snib__id *a, const struct snib__id *b)
@@ -400,7 +400,7 @@ static void ask_model(struct snib__item *item, struct snib__clock now)
         apply(item, now);
         if (s->change.tells > 1 && bury_granted(item, now) && reply->status == SNIB__BUSY)
                 apply(item, now);
-        item->new_hold = reply->status == SNIB__GRANTED && !sat && !snib__kind_momentary(item->op.kind);
+        item->new_hold = reply->status == SNIB__GRANTED && !sat && !snib__kind(item->op.kind)->momentary;
 }
 
 /* What the reply points at is the store's; it lives as long as the note. */

@@ -175,8 +175,8 @@ bool snib__mem_record_room(struct snib__mem_record *m, const struct snib__op *op
 {
         struct snib__record *r = &m->record;
         bool free_lock = op->verb == SNIB__ACQUIRE && snib__family_of(op->kind) == SNIB__FAMILY_LOCK && r->held == 0;
-        bool remembered =
-            op->verb >= SNIB__SET || op->permits || (op->verb == SNIB__RELEASE && op->kind == SNIB_KIND_SEMAPHORE);
+        bool remembered = snib__verb_changes(op->verb) || op->permits ||
+                          (op->verb == SNIB__RELEASE && snib__family_of(op->kind) == SNIB__FAMILY_SEMAPHORE);
         size_t need = seats(r, op);
         void *p = NULL;
 

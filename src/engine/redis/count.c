@@ -31,7 +31,7 @@ static bool raw_id(const char *hex, char *ret)
 
 size_t snib__count_ids_length(const struct snib__op *op)
 {
-        if (op->kind != SNIB_KIND_PERMITS ||
+        if (snib__family_of(op->kind) != SNIB__FAMILY_PERMITS ||
             (op->verb != SNIB__ACQUIRE && op->verb != SNIB__RELEASE && op->verb != SNIB__RENEW))
                 return 0;
         return 16 * (op->permits ? op->permit_count : (size_t)op->n);
@@ -62,7 +62,8 @@ static bool number(const struct snib__resp_value *v, size_t count, struct snib__
                 return false;
         if (count == 3)
                 ret->value = v[2].integer;
-        else if (ret->kind == SNIB_KIND_LATCH || ret->kind == SNIB_KIND_REGISTER)
+        else if (snib__family_of(ret->kind) == SNIB__FAMILY_LATCH ||
+                 snib__family_of(ret->kind) == SNIB__FAMILY_REGISTER)
                 ret->value = 0;
         return true;
 }
@@ -71,8 +72,10 @@ static bool number(const struct snib__resp_value *v, size_t count, struct snib__
 static bool refused(struct redis *r, struct request *q, const struct snib__resp_value *v)
 {
         if (v[1].integer == -1)
-                snib__decode_wrong_kind(
-                    r, q, q->op.kind == SNIB_KIND_REGISTER ? "a hash of another make" : "a text that is no number");
+                snib__decode_wrong_kind(r, q,
+                                        snib__family_of(q->op.kind) == SNIB__FAMILY_REGISTER
+                                            ? "a hash of another make"
+                                            : "a text that is no number");
         else if (v[1].integer == -2)
                 snib__redis_fail(r, q, SNIB_ELIMIT,
                                  "the number would be out of range; permits and counts are a 32 bit integer");
@@ -140,7 +143,8 @@ static bool counted(struct redis *r, struct request *q, const struct snib__resp_
                 return true;
         if (!yes_or_no(v) || (v[1].integer == 1) != (count == 3) || !number(v, count, &q->reply))
                 return false;
-        if (q->op.kind == SNIB_KIND_LATCH && q->reply.value <= 0) { /* Java can leave one that is not above 0 */
+        if (snib__family_of(q->op.kind) == SNIB__FAMILY_LATCH &&
+            q->reply.value <= 0) { /* Java can leave one that is not above 0 */
                 q->reply.value = 0;
                 q->reply.held = false;
         }
@@ -284,10 +288,9 @@ static bool read_value(struct redis *r, struct request *q, const struct snib__re
         return true;
 }
 
-/* ---- rows */
+/* ---- rows: what a kind has, by verb */
 
 /* clang-format off */
-#define AT(kind) [SNIB_KIND_##kind - SNIB_KIND_SEMAPHORE]
 /* Keys: what stands there, and the server's memory of the request. */
 #define COUNT 2, {PUT_NAME, PUT_REQUEST_KEY
 #define PERMITS 2, {PUT_NAME, NAME_PERMITS
@@ -295,8 +298,8 @@ static bool read_value(struct redis *r, struct request *q, const struct snib__re
 #define CHANGED {SNIB__SCRIPT_PERMITS_CHANGE, PERMITS_ONCE, PUT_VERB, PUT_N, PUT_IF_EXISTS, NAME_SEMAPHORE_CHANNEL, \
                  PUT_DONE_MS, PUT_REPEATED}, changed}
 
-const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][SNIB__DELETE + 1] = {
-    AT(SEMAPHORE) = {
+static const struct row rows[][SNIB__DELETE + 1] = {
+    [SNIB_KIND_SEMAPHORE] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_ACQUIRE, COUNT, PUT_N, PUT_DONE_MS}, taken},
         [SNIB__RELEASE] = {SNIB__SCRIPT_SEMAPHORE_UNDO, COUNT, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS}, kept},
         [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
@@ -306,7 +309,7 @@ const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][
                         PUT_REPEATED}, changed},
         [SNIB__DRAIN] = {SNIB__SCRIPT_SEMAPHORE_DRAIN, COUNT, PUT_DONE_MS, PUT_REPEATED}, changed},
         [SNIB__DELETE] = {SNIB__SCRIPT_SEMAPHORE_DELETE, COUNT, PUT_DONE_MS, PUT_REPEATED}, changed}},
-    AT(PERMITS) = {
+    [SNIB_KIND_PERMITS] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_PERMITS_ACQUIRE, PERMITS, PUT_LEASE, PUT_TOKEN, PUT_DATA,
                            NAME_SEMAPHORE_CHANNEL}, granted},
         [SNIB__RELEASE] = {SNIB__SCRIPT_PERMITS_RELEASE, PERMITS, PUT_DATA, NAME_SEMAPHORE_CHANNEL}, kept},
@@ -317,14 +320,14 @@ const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][
         [SNIB__RESIZE] = CHANGED,
         [SNIB__ADD] = CHANGED,
         [SNIB__DELETE] = {SNIB__SCRIPT_PERMITS_DELETE, PERMITS_ONCE, PUT_DONE_MS, PUT_REPEATED}, changed}},
-    AT(LATCH) = {
+    [SNIB_KIND_LATCH] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, awaited},
         [SNIB__QUERY] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, counted},
         [SNIB__OBSERVE] = {SNIB__SCRIPT_SEMAPHORE_QUERY, 1, {PUT_NAME}, latch_observed},
         [SNIB__SET] = {SNIB__SCRIPT_LATCH_SET, COUNT, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS, PUT_REPEATED}, changed},
         [SNIB__ADD] = {SNIB__SCRIPT_LATCH_ADD, COUNT, PUT_N, NAME_LATCH_CHANNEL, PUT_DONE_MS, PUT_REPEATED}, changed},
         [SNIB__DELETE] = {SNIB__SCRIPT_LATCH_DELETE, COUNT, NAME_LATCH_CHANNEL, PUT_DONE_MS, PUT_REPEATED}, changed}},
-    AT(REGISTER) = {
+    [SNIB_KIND_REGISTER] = {
         [SNIB__QUERY] = {SNIB__SCRIPT_REGISTER_QUERY, 1, {PUT_NAME}, read_value},
         [SNIB__OBSERVE] = {SNIB__SCRIPT_REGISTER_QUERY, 1, {PUT_NAME, PUT_TOKEN}, read_value},
         [SNIB__WRITE] = {SNIB__SCRIPT_REGISTER_WRITE, COUNT, PUT_EXPECTED, PUT_DATA, NAME_REGISTER_CHANNEL,
@@ -336,3 +339,10 @@ const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][
 const struct row snib__release_ids_row = {
     SNIB__SCRIPT_PERMITS_RELEASE, PERMITS_ONCE, PUT_DATA, NAME_SEMAPHORE_CHANNEL, PUT_DONE_MS, PUT_REPEATED}, kept};
 /* clang-format on */
+
+const struct row *snib__count_row(int kind, enum snib__verb verb)
+{
+        const struct row *row = kind >= 0 && kind < (int)(sizeof(rows) / sizeof(rows[0])) ? &rows[kind][verb] : NULL;
+
+        return row && row->decode ? row : NULL;
+}

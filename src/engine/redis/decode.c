@@ -65,8 +65,8 @@ void snib__decode_wrong_kind(struct redis *r, struct request *q, const char *fou
         bool any = q->op.kind == SNIB_KIND_ANY;
 
         snib__redis_fail(r, q, SNIB_EKIND, "the key is %s, and %s%s%s; use another name, or remove the key", found,
-                         any ? "nothing of ours" : "not ", any ? "" : snib__kind_article(q->op.kind),
-                         any ? "" : snib__kind_text(q->op.kind));
+                         any ? "nothing of ours" : "not ", any ? "" : snib__kind(q->op.kind)->article,
+                         any ? "" : snib__kind(q->op.kind)->text);
 }
 
 void snib__decode_complete(struct redis *r, struct request *q, bool ask, snib__ns now)

@@ -349,7 +349,8 @@ bool snib__renewals_include(const struct request *q, struct snib__name name);
 void snib__renewals_free(struct redis *r, struct request *q);
 
 /* lock.c */
-extern const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1];
+/* The row of a kind and a verb that there are, NULL if it is another's or none's. */
+const struct row *snib__lock_row(int kind, enum snib__verb verb);
 extern const struct row snib__any_row; /* QUERY of kind ANY */
 /* Reads what query.lua answered into *ret. False: nonsense. ret->status FAILED: what is there is
  * none of ours. */
@@ -360,7 +361,7 @@ bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *value
 bool snib__lock_foreign_key(const struct snib__resp_value *values, size_t count);
 
 /* count.c: the rows of SEMAPHORE, PERMITS, LATCH and REGISTER */
-extern const struct row snib__count_rows[SNIB_KIND_REGISTER - SNIB_KIND_SEMAPHORE + 1][SNIB__DELETE + 1];
+const struct row *snib__count_row(int kind, enum snib__verb verb);
 extern const struct row snib__release_ids_row; /* RELEASE of PERMITS by their ids */
 /* How many bytes the ids of the permits take that `op` is about; 0: about none. */
 size_t snib__count_ids_length(const struct snib__op *op);

@@ -73,7 +73,7 @@ static bool acquired(struct redis *r, struct request *q, const struct snib__resp
                 /* A plain lock's token is the instant of its acquire: a confirmation knows it only
                  * from the client. */
                 if (q->op.kind == SNIB_KIND_FENCED || q->op.kind == SNIB_KIND_ELECTION)
-                        p->token -= snib__kind_tokens(q->op.kind) - 1;
+                        p->token -= snib__kind(q->op.kind)->tokens - 1;
                 else if (v[1].integer == 2 && q->op.token > 0)
                         p->token = q->op.token;
                 p->status = SNIB__GRANTED;
@@ -165,7 +165,7 @@ bool snib__lock_decode_any(struct redis *r, const struct snib__resp_value *v, si
                 ret->waiters = v[6].integer + snib__max(ret->waiters, 0);
                 ret->waiters_at_least = true;
         }
-        if (ret->kind == SNIB_KIND_PERMITS)
+        if (snib__family_of(ret->kind) == SNIB__FAMILY_PERMITS)
                 ret->limit = ret->value + ret->holders;
         if (ret->held && token >= INT64_C(1000000000000000) && ret->kind == SNIB_KIND_FENCED)
                 ret->holder.since_ms = token / 1000;
@@ -267,7 +267,7 @@ static bool observed(struct redis *r, struct request *q, const struct snib__resp
         [SNIB__RELEASE] = {SNIB__SCRIPT_RELEASE, 1, {PUT_NAME, PUT_ID, NAME_LOCK_CHANNEL, PUT_STREAK}, kept}, \
         [SNIB__FORCE] = {SNIB__SCRIPT_FORCE, 1, {PUT_NAME, NAME_LOCK_CHANNEL, PUT_STREAK}, forced}
 
-const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
+static const struct row rows[][SNIB__DELETE + 1] = {
     [SNIB_KIND_LOCK] = {
         [SNIB__ACQUIRE] = {SNIB__SCRIPT_ACQUIRE, 1, {PUT_NAME, PUT_ID, PUT_LEASE, PUT_TOKEN, PUT_QUESTION}, acquired},
         HANDED_ON, RENEWED, QUERIED, OBSERVED},
@@ -304,3 +304,10 @@ const struct row snib__lock_rows[SNIB_KIND_WRITE + 1][SNIB__OBSERVE + 1] = {
 /* clang-format on */
 
 const struct row snib__any_row = {SNIB__SCRIPT_QUERY, LOOKED, described};
+
+const struct row *snib__lock_row(int kind, enum snib__verb verb)
+{
+        const struct row *row = kind >= 0 && kind < (int)(sizeof(rows) / sizeof(rows[0])) ? &rows[kind][verb] : NULL;
+
+        return row && row->decode ? row : NULL;
+}

@@ -25,13 +25,11 @@ const struct row *snib__op_row(const struct snib__op *op)
 
         if (op->kind == SNIB_KIND_ANY && op->verb == SNIB__QUERY)
                 row = &snib__any_row;
-        else if (op->kind >= SNIB_KIND_LOCK && op->kind <= SNIB_KIND_WRITE && op->verb <= SNIB__OBSERVE)
-                row = &snib__lock_rows[op->kind][op->verb];
-        else if (op->kind >= SNIB_KIND_SEMAPHORE && op->kind <= SNIB_KIND_REGISTER && op->verb <= SNIB__DELETE)
-                row = &snib__count_rows[op->kind - SNIB_KIND_SEMAPHORE][op->verb];
-        if (op->kind == SNIB_KIND_PERMITS && op->verb == SNIB__RELEASE && op->permits)
+        else if (!snib__kind_refusal(op->kind, op->verb, true) && !(row = snib__lock_row(op->kind, op->verb)))
+                row = snib__count_row(op->kind, op->verb);
+        if (snib__family_of(op->kind) == SNIB__FAMILY_PERMITS && op->verb == SNIB__RELEASE && op->permits)
                 row = &snib__release_ids_row;
-        return row && row->decode ? row : NULL;
+        return row;
 }
 
 static bool reserve(struct request *q, size_t length)
@@ -171,10 +169,10 @@ static void put_one(struct command *c, const struct redis *r, const struct reque
                 put_number(c, op->token);
                 break;
         case PUT_LAST_TOKEN:
-                put_number(c, op->token > 0 ? op->token + snib__kind_tokens(op->kind) - 1 : 0);
+                put_number(c, op->token > 0 ? op->token + snib__kind(op->kind)->tokens - 1 : 0);
                 break;
         case PUT_TOKENS:
-                put_number(c, snib__kind_tokens(op->kind));
+                put_number(c, snib__kind(op->kind)->tokens);
                 break;
         case PUT_N:
                 put_number(c, op->n);
@@ -293,7 +291,7 @@ bool snib__op_send(struct redis *r, struct request *q, snib__ns now)
                 return false;
         if (q->op.verb == SNIB__QUERY && q->kind == REQUEST_OP)
                 send_waiters(r, q, now);
-        if (q->op.verb == SNIB__ACQUIRE && !snib__kind_momentary(q->op.kind))
+        if (q->op.verb == SNIB__ACQUIRE && !snib__kind(q->op.kind)->momentary)
                 snib__who_used(r, now); /* before it: whoever is told of the new holder finds who it is */
         q->by_text = r->commands.by_text[q->row->script];
         return write_op(r, q, now);

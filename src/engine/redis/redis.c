@@ -287,8 +287,7 @@ static bool redis_submit(struct snib__engine *e, struct snib__tag tag, const str
                 return snib__renewals_add(r, tag, op, now);
         q = snib__redis_op(r, tag, op, now);
         if (q && !row)
-                snib__redis_fail(r, q, SNIB_EUNSUPPORTED, "redis:// cannot do that with %s%s",
-                                 snib__kind_article(op->kind), snib__kind_text(op->kind));
+                snib__redis_fail(r, q, SNIB_EUNSUPPORTED, "%s", snib__kind_refusal(op->kind, op->verb, false));
         else if (q && !ready)
                 snib__redis_fail(r, q, SNIB_EUNREACHABLE, "%s", r->down_error.text);
         else if (q)
