@@ -9,11 +9,11 @@
 
 int snib_engine_at(int index, struct snib_engine_info *ret_info)
 {
-        const struct snib__engine_ops *ops = snib__engine_at(index);
+        const struct snib__facts *f = snib__engine_form(index);
         int r;
 
-        if (!ops)
+        if (!f)
                 return 0;
-        r = snib__result_copy(ret_info, &ops->info, sizeof(ops->info), SNIB__FIRST_ENGINE_INFO, "ret_info", NULL);
+        r = snib__result_copy(ret_info, &f->info, sizeof(f->info), SNIB__FIRST_ENGINE_INFO, "ret_info", NULL);
         return r < 0 ? r : 1;
 }

@@ -82,18 +82,17 @@ int snib__object_options(struct snib_lock_options *ret, const struct snib_lock_o
 
 static int engine_check(const struct snib_client *c, int kind, struct snib_error *err)
 {
-        const struct snib__engine_ops *ops;
+        const struct snib__facts *own = c->engine->ops->facts(c->engine), *f;
         unsigned cap = snib__kind(kind)->cap;
         char others[128] = "no engine of this build does";
 
-        if (!(cap & ~c->engine->ops->info.caps))
+        if (!(cap & ~own->info.caps))
                 return 0;
-        for (int i = 0, n = 0; (ops = snib__engine_at(i)); i++)
-                if ((ops->info.caps & cap) && n < (int)sizeof(others))
-                        n += snprintf(others + n, sizeof(others) - (size_t)n, "%s%s:", n ? ", " : "use ",
-                                      ops->info.name);
-        return snib__error(err, SNIB_EUNSUPPORTED, "the engine %s has nothing of the kind \"%s\"; %s",
-                           c->engine->ops->info.name, snib__kind(kind)->text, others);
+        for (int i = 0, n = 0; (f = snib__engine_form(i)); i++)
+                if ((f->info.caps & cap) && n < (int)sizeof(others))
+                        n += snprintf(others + n, sizeof(others) - (size_t)n, "%s%s:", n ? ", " : "use ", f->info.name);
+        return snib__error(err, SNIB_EUNSUPPORTED, "the engine %s has nothing of the kind \"%s\"; %s", own->info.name,
+                           snib__kind(kind)->text, others);
 }
 
 /* With Redis Cluster, "{...}" chooses the slot. A brace that opens and does not close, or closes at

@@ -105,7 +105,8 @@
         X(direct_grant_last_first, 98, "direct grant: to whoever came last")                                          \
         X(direct_grant_lease_short, 99, "direct grant: the hold ends as if it had to be confirmed first")             \
         X(red_keeps_a_minority, 110, "red: too few members are kept, and the others waited for, for ever")            \
-        X(refused_request_waited_for, 120, "a request that the engine did not take counts as under way")
+        X(refused_request_waited_for, 120, "a request that the engine did not take counts as under way")              \
+        X(cohort_tokens_not_given, 121, "a hold is handed over within a client with a token that nobody gave")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

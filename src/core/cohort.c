@@ -17,8 +17,9 @@
  *   gets in exchange is an id that the engine never heard of. Where nobody waits silently its place
  *   is released, as ever.
  *
- * Tokens. The first of a cohort has the engine's token, number k after it that token + k, at most
- * SNIB__TOKEN_BLOCK in all. They are below every token that the engine gives later:
+ * Tokens. The first of a cohort has the engine's token, number k after it that token + k, as many
+ * as the engine says that come with a grant. With one there is no hand-over. They are below every
+ * token that the engine gives later:
  *
  * - Where it counts (the model, Redis for fenced locks) it gives out blocks: the counter is past
  *   this one.
@@ -153,10 +154,11 @@ void snib__cohort_left(struct snib__core *c, struct snib__hold *h, bool woken, s
         snib__wait_poke(c, next, woken, now);
 }
 
-static bool may_hand_over(const struct snib__hold *h, snib__ns now)
+static bool may_hand_over(const struct snib__core *c, const struct snib__hold *h, snib__ns now)
 {
         snib__ns age = now - h->given_at;
         int k = h->passed + 1;
+        int block = SNIB__BUG(cohort_tokens_not_given) ? SNIB__TOKEN_BLOCK : c->config.token_block;
 
         if (SNIB__BUG(cohort_after_loss) && h->state == SNIB__LOST)
                 return !h->outstanding;
@@ -166,7 +168,7 @@ static bool may_hand_over(const struct snib__hold *h, snib__ns now)
                 return false;
         if (SNIB__BUG(cohort_unbounded))
                 return true;
-        return k < SNIB__TOKEN_BLOCK && age < snib__min(SNIB__COHORT_TIME, h->lease / 8);
+        return k < block && age < snib__min(SNIB__COHORT_TIME, h->lease / 8);
 }
 
 /* The first that could have it now. Whose question is under way is answered by the engine. */
@@ -181,7 +183,7 @@ static struct snib__hold *successor(struct snib__core *c, const struct snib__hol
 
 bool snib__cohort_hand_over(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        struct snib__hold *next = may_hand_over(h, now) ? successor(c, h) : NULL;
+        struct snib__hold *next = may_hand_over(c, h, now) ? successor(c, h) : NULL;
 
         if (!next)
                 return false;

@@ -212,6 +212,8 @@ struct snib__ask {
 struct snib__core_config {
         uint32_t queues;             /* kinds for which the engine keeps a queue of waiters, SNIB__KIND_BIT */
         bool watches;                /* waiters must watch the name */
+        int token_block;             /* tokens of a grant; 1: nothing is handed over within the client */
+        snib__ns poll;               /* a waiter that is told nothing asks again after so long; 0: SNIB__POLL_MAX */
         int renewals;                /* so many are under way at once; see SNIB__RENEWALS_MAX */
         int phases, neighbours;      /* when renewals come; see SNIB__PHASES, SNIB__NEIGHBOURS */
         snib__ns op_timeout;         /* an answer that takes longer counts as unknown */

@@ -335,7 +335,7 @@ static void go_on_waiting(struct snib__core *c, struct snib__hold *h, snib__ns d
 /* Until the holder's lease is over, never longer than the safety net allows, spread a little. */
 static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, const struct snib__reply *busy)
 {
-        snib__ns delay = SNIB__POLL_MAX;
+        snib__ns delay = c->config.poll ? c->config.poll : SNIB__POLL_MAX;
 
         if (snib__kind(h->kind)->polls)
                 delay = snib__min(SNIB__SPIN_MIN << snib__min(h->attempt - 1, 16),

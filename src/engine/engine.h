@@ -30,7 +30,7 @@
  *   may let a waiter in yields CHANGED for that name (or GRANTED for one waiter), and WATCHING
  *   comes once each time the watch has (again) taken effect: what happened before `since` may have
  *   been missed, so a waiter that asked earlier must ask again.
- * - A request of a kind that the engine does not have (its caps say so) fails with
+ * - A request of a kind that the engine does not have (its facts say so) fails with
  *   SNIB_EUNSUPPORTED.
  * - Time is a parameter. `now` is CLOCK_BOOTTIME.
  */
@@ -112,17 +112,30 @@ enum snib__trait {
         SNIB__TRAIT_SOCKET = 4 /* answers come over a socket: process() may find one though nothing was polled */
 };
 
+/* What is true of an open engine: of one form of URL, which may name a format, or a server that can
+ * do less than others. */
+struct snib__facts {
+        struct snib_engine_info info; /* the public description of this form; its caps are proven by the conformance
+                                         suite */
+        unsigned traits;              /* enum snib__trait */
+        uint32_t queues;              /* SNIB__KIND_BITs: ACQUIRE with enqueue leaves a place in a queue, and the turn
+                                         comes as GRANTED. FAIR is always one of them, SPIN never */
+        int token_block; /* so many tokens come with a grant of a plain or fenced lock: the one that it names, and those
+                            after it. With 1 nothing is handed over within a client */
+        snib__ns poll; /* a waiter that is told nothing asks again after so long, or before; 0: as core thinks right */
+};
+
 struct snib__engine_ops {
-        struct snib_engine_info info; /* the public description; caps are facts, proven by the conformance suite */
-        unsigned traits;
-        uint32_t queues;            /* SNIB__KIND_BITs: ACQUIRE with enqueue leaves a place in a queue, and the turn
-                                       comes as GRANTED. FAIR is always one of them, SPIN never */
-        const char *const *schemes; /* NULL-terminated, as in the URL, without "://" or ":" */
+        const char *const *schemes;             /* NULL-terminated, as in the URL, without "://" or ":" */
+        const struct snib__facts *const *forms; /* NULL-terminated: what there is to be opened. All of them say the
+                                                   same of SNIB__TRAIT_SOCKET */
 
         /* Opens without waiting for the network: the first LINK_UP or LINK_DOWN tells. May block
          * for local disks. */
         int (*open)(struct snib__engine **ret, const struct snib__engine_config *config, snib__ns now,
                     struct snib_error *err);
+        /* One of the forms, or one that says less. From open() on the same. */
+        const struct snib__facts *(*facts)(const struct snib__engine *e);
         bool (*submit)(struct snib__engine *e, struct snib__tag tag, const struct snib__op *op, snib__ns now);
         /* Starts a listing of all held locks; LISTED notes, then one REPLY with status INFO or
          * FAILED. */
@@ -160,7 +173,7 @@ struct snib__engine {
 /* The engine for a scheme, NULL if there is none. */
 const struct snib__engine_ops *snib__engine_find(const char *scheme);
 
-/* Number i of the registry, NULL past the end. */
-const struct snib__engine_ops *snib__engine_at(int i);
+/* Number i of all forms of all engines, NULL past the end. */
+const struct snib__facts *snib__engine_form(int i);
 
 #endif

@@ -13,16 +13,22 @@
 
 static const struct snib__engine_ops *const engines[] = {&snib__local_engine, &snib__redis_engine, &snib__mem_engine};
 
-const struct snib__engine_ops *snib__engine_at(int i)
+#define ENGINES (sizeof(engines) / sizeof(engines[0]))
+
+const struct snib__facts *snib__engine_form(int i)
 {
-        return i >= 0 && i < (int)(sizeof(engines) / sizeof(engines[0])) ? engines[i] : NULL;
+        for (size_t k = 0; i >= 0 && k < ENGINES; k++)
+                for (const struct snib__facts *const *f = engines[k]->forms; *f; f++)
+                        if (i-- == 0)
+                                return *f;
+        return NULL;
 }
 
 const struct snib__engine_ops *snib__engine_find(const char *scheme)
 {
-        for (int i = 0; snib__engine_at(i); i++)
-                for (const char *const *s = engines[i]->schemes; *s; s++)
+        for (size_t k = 0; k < ENGINES; k++)
+                for (const char *const *s = engines[k]->schemes; *s; s++)
                         if (!strcmp(*s, scheme))
-                                return engines[i];
+                                return engines[k];
         return NULL;
 }

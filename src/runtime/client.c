@@ -236,7 +236,7 @@ static int engine_open(struct snib_client *c, const struct snib__client_config *
                 r = scheme_error(url.scheme, err);
         if (r == 0)
                 r = timeout_choose(&url, config->timeout_ms, ret_timeout_ms, err);
-        if (r == 0 && (ops->traits & SNIB__TRAIT_SOCKET))
+        if (r == 0 && (ops->forms[0]->traits & SNIB__TRAIT_SOCKET))
                 r = spin_choose(c, &url, config->spin_us, err);
         if (r == 0)
                 r = snib__os_random(&ec.seed, sizeof(ec.seed));
@@ -257,9 +257,11 @@ static int engine_open(struct snib_client *c, const struct snib__client_config *
 
 static void core_start(struct snib_client *c, int64_t timeout_ms)
 {
-        unsigned traits = c->engine->ops->traits;
-        struct snib__core_config config = {.queues = c->engine->ops->queues,
-                                           .watches = traits & SNIB__TRAIT_WATCH,
+        const struct snib__facts *f = c->engine->ops->facts(c->engine);
+        struct snib__core_config config = {.queues = f->queues,
+                                           .watches = f->traits & SNIB__TRAIT_WATCH,
+                                           .token_block = f->token_block,
+                                           .poll = f->poll,
                                            .renewals = SNIB__RENEWALS_MAX,
                                            .phases = SNIB__PHASES,
                                            .neighbours = SNIB__NEIGHBOURS,
@@ -372,7 +374,7 @@ int snib__client_open(struct snib_client **ret, const struct snib__client_config
                 snib__registry_remove(c);
                 return r;
         }
-        snib__client_trace(c, "open uuid=%s engine=%s", c->uuid, c->engine->ops->info.name);
+        snib__client_trace(c, "open uuid=%s engine=%s", c->uuid, c->engine->ops->facts(c->engine)->info.name);
         *ret = TAKE(c);
         return 0;
 }

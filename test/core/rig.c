@@ -88,6 +88,7 @@ void rig_init(struct rig *r, bool queues)
         struct snib__core_config config = {.queues = queues ? SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN)
                                                             : SNIB__KIND_BIT(SNIB_KIND_FAIR),
                                            .watches = !queues,
+                                           .token_block = SNIB__TOKEN_BLOCK,
                                            .op_timeout = 3 * SNIB__S,
                                            .renewals = 2,
                                            .phases = 1,

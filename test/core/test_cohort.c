@@ -173,6 +173,24 @@ static void a_watch_goes_along(void **state)
         expect(&s.r, "answer 1; answer 1; unwatch; free; ");
 }
 
+/* The token after its own is somebody else's, who may have waited for long. */
+static void with_one_token_a_grant_nothing_is_handed_over(void **state)
+{
+        struct stand s;
+
+        crowd(&s, true, 2);
+        s.r.core.config.token_block = 1;
+        s.r.now += 1000;
+        give_back(&s, 0);
+        expect(&s.r, "release#2; ");
+        reply(&s.r, SNIB__RELEASED, 0);
+        expect(&s.r, "answer 1; free; ");
+        assert_int_equal(s.h[1].state, SNIB__WAITING);
+        snib__core_granted(&s.r.core, stock, &s.h[1].id, s.h[1].attempt, &(struct snib__reply){.token = 101}, s.r.now);
+        expect(&s.r, "answer 1; acquire#1; "); /* of the one who waited silently */
+        assert_int_equal(s.h[1].token, 101);
+}
+
 static void no_more_than_a_block_of_tokens(void **state)
 {
         struct stand s;
@@ -483,6 +501,7 @@ int main(void)
             cmocka_unit_test(the_lease_is_the_first_ones),
             cmocka_unit_test(a_place_that_nobody_takes_over_is_given_back),
             cmocka_unit_test(a_watch_goes_along),
+            cmocka_unit_test(with_one_token_a_grant_nothing_is_handed_over),
             cmocka_unit_test(no_more_than_a_block_of_tokens),
             cmocka_unit_test(not_for_long),
             cmocka_unit_test(not_within_the_same_microseconds),

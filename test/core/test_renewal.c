@@ -60,6 +60,7 @@ static int asked(struct crowd *w, enum snib__verb verb, struct snib__hold **ret)
 static struct crowd *crowd_new(int count, int phases, int renewals)
 {
         struct snib__core_config config = {.watches = true,
+                                           .token_block = SNIB__TOKEN_BLOCK,
                                            .op_timeout = 3 * SNIB__S,
                                            .renewals = renewals,
                                            .phases = phases,

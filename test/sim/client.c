@@ -400,8 +400,11 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         c->who.pid = index;
         sim_trace(w, index, "start", incarnation, "%s, clock %+lld ppm", c->uuid, (long long)c->ppm);
         w->store->open(w, c);
-        config.queues = c->ops->queues;
-        config.watches = c->ops->traits & SNIB__TRAIT_WATCH;
+        c->facts = c->ops->facts(c->engine);
+        config.queues = c->facts->queues;
+        config.watches = c->facts->traits & SNIB__TRAIT_WATCH;
+        config.token_block = c->facts->token_block;
+        config.poll = c->facts->poll;
         config.seed = snib__prng_next(&w->prng);
         config.renewals = 1 + (int)(config.seed % 4);
         config.phases = 2; /* so that some come together */

@@ -500,7 +500,8 @@ static int kind_of(enum what what, int thread)
 
 static void start(const struct world *w)
 {
-        struct snib__core_config config = {.queues = w->queues ? SNIB__KINDS_ALL : SNIB__KIND_BIT(SNIB_KIND_FAIR),
+        struct snib__core_config config = {.token_block = SNIB__TOKEN_BLOCK,
+                                           .queues = w->queues ? SNIB__KINDS_ALL : SNIB__KIND_BIT(SNIB_KIND_FAIR),
                                            .watches = !w->queues,
                                            .op_timeout = SNIB__S / 2,
                                            .renewals = 1,

@@ -96,6 +96,7 @@ static void draw_variations(struct sim_options *o)
 {
         struct snib__prng prng = {o->seed ^ 0xfac75ULL}, *p = &prng;
 
+        o->token_block = below(p, 4) ? SNIB__TOKEN_BLOCK : 1;
         o->memory_share = below(p, 4) ? 0 : 1 + (int)below(p, 30);
 }
 
@@ -135,6 +136,7 @@ void sim_options_fleet(struct sim_options *o, enum sim_subject fleet)
         struct snib__prng prng = {o->seed ^ 0xf1ee7ULL}, *p = &prng;
 
         o->fleet = fleet;
+        o->token_block = SNIB__TOKEN_BLOCK; /* those of several servers are compared: by their clocks */
         o->clients = 2 + (int)below(p, 2);
         o->owners = (int)below(p, 3);
         o->teams = 1 + (int)below(p, SIM_TEAMS);
@@ -165,8 +167,8 @@ void sim_options_print(const struct sim_options *o)
                                                "semaphore", "permits", "latch", "register"};
         static const char *const fleets[] = {"multilocks", "red multilocks", "striped locks"};
 
-        printf("seed %llu: store=%s clients=%d owners=%d names=%d ppm=%d\n", (unsigned long long)o->seed,
-               stores[o->store], o->clients, o->owners, o->names, o->ppm);
+        printf("seed %llu: store=%s clients=%d owners=%d names=%d ppm=%d token_block=%d\n", (unsigned long long)o->seed,
+               stores[o->store], o->clients, o->owners, o->names, o->ppm, o->token_block);
         if (o->fleet)
                 printf("  %s: servers=%d teams=%d foreign=%d node_timeout=%.0fms\n", fleets[o->fleet - SIM_MULTI],
                        o->servers, o->teams, o->foreign_share, (double)o->node_timeout / SNIB__MS);

@@ -217,7 +217,7 @@ static snib__ns attentive_since(const struct sim *w, const struct sim_client *c,
 {
         snib__ns since = snib__max(snib__max(c->linked_at, c->running_at), snib__max(h->since, w->settled_at));
 
-        if (c->ops->traits & SNIB__TRAIT_WATCH && h->log->kind != SNIB_KIND_SPIN)
+        if (c->facts->traits & SNIB__TRAIT_WATCH && h->log->kind != SNIB_KIND_SPIN)
                 since = snib__max(since, h->watching_at);
         return since;
 }

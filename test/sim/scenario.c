@@ -147,7 +147,12 @@ static bool read_script(FILE *f, struct sim_options *o, char *script, int *ret_n
 {
         char line[256], key[32], value[32];
 
-        *o = (struct sim_options){.clients = 2, .owners = SIM_OWNERS, .names = 1, .limit = 1, .scripted = true};
+        *o = (struct sim_options){.clients = 2,
+                                  .owners = SIM_OWNERS,
+                                  .names = 1,
+                                  .limit = 1,
+                                  .scripted = true,
+                                  .token_block = SNIB__TOKEN_BLOCK};
         o->lateness = 1;
         o->think = o->hold = 100 * SNIB__MS;
         action_count = 0;

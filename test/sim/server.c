@@ -13,12 +13,23 @@
 
 #define WALL_START ((int64_t)1790000000 * 1000000)
 
+/* Where a grant has one token they are counted, and those of an empty server begin above all that
+ * there were. */
 static struct snib__clock server_clock(struct sim *w)
 {
+        const struct sim_messages *s = sim_messages_of(w);
         snib__ns t = w->now + w->now / 1000000 * w->server_ppm;
+        int64_t wall_us = WALL_START + (t + s->wall_offset) / 1000;
 
         return (struct snib__clock){.lease_ms = t / SNIB__MS,
-                                    .wall_us = WALL_START + (t + sim_messages_of(w)->wall_offset) / 1000};
+                                    .wall_us = w->options.token_block > 1 ? wall_us : (s->lives + 1) << 40};
+}
+
+/* What the model keeps back for hand-overs within a client is the next one's. */
+static void give_one_token(struct sim *w, struct snib__record *r, int64_t before)
+{
+        if (w->options.token_block == 1 && r->family == SNIB__FAMILY_LOCK && r->token > before && r->held)
+                r->token = r->holder[0].token;
 }
 
 /* `news` NULL: of nobody in particular. */
@@ -179,11 +190,12 @@ static void apply(struct sim *w, int actor, int name, const struct snib__op *op,
         struct snib__change change = {.tell = tells, .tell_room = SIM_WAITERS};
         const struct sim_truth *t = &s->truth[name];
         const char *broken;
-        int64_t token = t->seats ? t->seat[0].token : 0;
+        int64_t token = t->seats ? t->seat[0].token : 0, before = r->token;
 
         if (forgotten(w, name, op, ret_reply))
                 return;
         snib__record_apply(r, op, server_clock(w), ret_reply, &change);
+        give_one_token(w, r, before);
         /* It compares every pair: where requests are remembered by the dozen, not every time. */
         broken = r->dones < 16 || w->event_count % 8 == 0 ? snib__record_check(r) : NULL;
         if (broken)
@@ -362,6 +374,7 @@ static void messages_restart(struct sim *w, bool keep_data, snib__ns down)
         }
         if (keep_data)
                 return;
+        s->lives++;
         for (int i = 0; i < SIM_NAMES; i++) {
                 struct snib__record *r = &s->record[i];
 

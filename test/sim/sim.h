@@ -107,6 +107,7 @@ struct sim_options {
         int split_share; /* pieces of a byte stream that are cut small */
         int loss_share, hostile_share, note_loss_share, note_dup_share;
         int memory_share; /* requests that the engine does not take */
+        int token_block;  /* tokens of a grant; messages */
         /* a fleet */
         enum sim_subject fleet; /* SIM_MULTI, SIM_RED, SIM_STRIPED; else one server alone */
         int servers, teams;
@@ -217,6 +218,7 @@ struct sim_client {
         struct snib__who who;
         struct snib__core core;
         const struct snib__engine_ops *ops;
+        const struct snib__facts *facts;
         struct snib__engine *engine;
         struct sim_event wake, resume, restart;
         snib__ns poked; /* when it looks at what has arrived; SNIB__NEVER: nothing has */

@@ -21,6 +21,7 @@ struct simnet {
         struct snib__engine base;
         struct sim *world;
         struct sim_client *client;
+        struct snib__facts facts;
         bool up, dialing;
         uint64_t connection;
         snib__ns redial_at, dial_limit; /* local */
@@ -394,14 +395,18 @@ static void simnet_close(struct snib__engine *base)
                 sim_message_free(e->world, snib__container(l, struct sim_message, link));
 }
 
-static const struct snib__engine_ops queue_engine = {.queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
+static const struct snib__facts *simnet_facts(const struct snib__engine *base)
+{
+        return &snib__container(base, const struct simnet, base)->facts;
+}
+
+static const struct snib__engine_ops queue_engine = {.facts = simnet_facts,
                                                      .submit = simnet_submit,
                                                      .interest = simnet_interest,
                                                      .process = simnet_process,
                                                      .next = simnet_next,
                                                      .close = simnet_close};
-static const struct snib__engine_ops watch_engine = {.traits = SNIB__TRAIT_WATCH,
-                                                     .queues = SNIB__KIND_BIT(SNIB_KIND_FAIR),
+static const struct snib__engine_ops watch_engine = {.facts = simnet_facts,
                                                      .submit = simnet_submit,
                                                      .watch = simnet_watch,
                                                      .unwatch = simnet_unwatch,
@@ -416,6 +421,10 @@ void sim_simnet_open(struct sim *w, struct sim_client *c)
 
         c->ops = w->options.store == SIM_QUEUE ? &queue_engine : &watch_engine;
         e->base.ops = c->ops;
+        e->facts.token_block = w->options.token_block;
+        e->facts.queues = w->options.store == SIM_QUEUE ? SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN)
+                                                        : SNIB__KIND_BIT(SNIB_KIND_FAIR);
+        e->facts.traits = w->options.store == SIM_QUEUE ? 0 : SNIB__TRAIT_WATCH;
         e->world = w;
         e->client = c;
         snib__list_init(&e->notes);

@@ -72,6 +72,7 @@ struct sim_messages {
         struct sim_event expiry[SIM_NAMES];
         snib__ns down_until;
         snib__ns wall_offset;
+        int64_t lives; /* how often it lost its data */
 };
 
 static inline struct sim_messages *sim_messages_of(struct sim *w)

@@ -752,7 +752,7 @@ static int local_directory(char *ret, size_t size, struct snib_error *err)
 
 static const char *const schemes[] = {"local", NULL};
 
-const struct snib__engine_ops snib__local_engine = {
+static const struct snib__facts facts = {
     .info =
         {
             .size = sizeof(struct snib_engine_info),
@@ -772,7 +772,20 @@ const struct snib__engine_ops snib__local_engine = {
                     SNIB_CAP_LOCK_QUEUE,
         },
     .queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
+    .token_block = SNIB__TOKEN_BLOCK,
+};
+static const struct snib__facts *const forms[] = {&facts, NULL};
+
+static const struct snib__facts *local_facts(const struct snib__engine *e)
+{
+        (void)e;
+        return &facts;
+}
+
+const struct snib__engine_ops snib__local_engine = {
     .schemes = schemes,
+    .forms = forms,
+    .facts = local_facts,
     .open = local_open,
     .submit = local_submit,
     .list = local_list,

@@ -496,7 +496,7 @@ static int mem_open(struct snib__engine **ret, const struct snib__engine_config 
 
 static const char *const mem_schemes[] = {"mem", NULL};
 
-const struct snib__engine_ops snib__mem_engine = {
+static const struct snib__facts facts = {
     .info =
         {
             .size = sizeof(struct snib_engine_info),
@@ -513,7 +513,20 @@ const struct snib__engine_ops snib__mem_engine = {
                     SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER | SNIB_CAP_LOCK_QUEUE,
         },
     .queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
+    .token_block = SNIB__TOKEN_BLOCK,
+};
+static const struct snib__facts *const forms[] = {&facts, NULL};
+
+static const struct snib__facts *mem_facts(const struct snib__engine *e)
+{
+        (void)e;
+        return &facts;
+}
+
+const struct snib__engine_ops snib__mem_engine = {
     .schemes = mem_schemes,
+    .forms = forms,
+    .facts = mem_facts,
     .open = mem_open,
     .submit = mem_submit,
     .list = mem_list,

@@ -32,7 +32,7 @@ static bool wrong_kind(struct redis *r, struct request *q, const struct snib__re
 /* Whoever waits for it stands in a queue at the server. */
 static bool queues(int kind)
 {
-        return snib__redis_engine.queues & SNIB__KIND_BIT(kind);
+        return snib__redis_facts.queues & SNIB__KIND_BIT(kind);
 }
 
 /* {0, left, holder}: busy, or gone; of a lock with a queue {0, left, holder, place, waiters}:

@@ -550,7 +550,7 @@ static void redis_forked(struct snib__engine *e)
 
 static const char *const schemes[] = {"redis", "redis+unix", NULL};
 
-const struct snib__engine_ops snib__redis_engine = {
+const struct snib__facts snib__redis_facts = {
     .info = {.size = sizeof(struct snib_engine_info),
              .name = "redis",
              .schemes = "redis:// redis+unix://",
@@ -574,7 +574,20 @@ const struct snib__engine_ops snib__redis_engine = {
                      SNIB_CAP_LOCK_QUEUE},
     .traits = SNIB__TRAIT_WATCH | SNIB__TRAIT_SOCKET,
     .queues = SNIB__KIND_BIT(SNIB_KIND_LOCK) | SNIB__KIND_BIT(SNIB_KIND_FENCED) | SNIB__KIND_BIT(SNIB_KIND_FAIR),
+    .token_block = SNIB__TOKEN_BLOCK,
+};
+static const struct snib__facts *const forms[] = {&snib__redis_facts, NULL};
+
+static const struct snib__facts *redis_facts(const struct snib__engine *e)
+{
+        (void)e;
+        return &snib__redis_facts;
+}
+
+const struct snib__engine_ops snib__redis_engine = {
     .schemes = schemes,
+    .forms = forms,
+    .facts = redis_facts,
     .open = redis_open,
     .submit = redis_submit,
     .list = redis_list,

@@ -15,6 +15,7 @@ struct snib__transport;
 enum snib__redis_role { SNIB__REDIS_COMMANDS = 0, SNIB__REDIS_SUBSCRIPTIONS = 1 };
 
 extern const struct snib__engine_ops snib__redis_engine;
+extern const struct snib__facts snib__redis_facts; /* of each form of its URL */
 
 /* Opens the same engine over another transport: the seam of the simulator and the tests. The
  * transport outlives the engine. */
