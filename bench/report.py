@@ -99,6 +99,7 @@ THREADS, PROCESSES, ALONE = 'lock, threads', 'lock, processes', 'lock, bare and 
 TOGETHER, SAME_CORE = 'lock, processes, same core', 'lock, bare, same core'
 HELD = ('held', 100000, 'snib')
 ALIVE, DEAD = ('red', 1, 'five alive', 'p50_us'), ('red', 1, 'one of five dead', 'p50_us')
+HANDED = [('red hand-over', 1, system, 'p50_us') for system in ('red, three', 'red, five', 'one server, a plain lock')]
 
 GOALS = [
     Goal('1 caller: p50, to the better bare loop, blocking or looking', '<=', 1.05, redis(1, SNIB, 'p50_us'),
@@ -133,6 +134,8 @@ GOALS = [
     Goal('`local:`, 1 caller: p50, to two bare SQLite transactions', '<=', 1.3, ('local', 1, SNIB, 'p50_us'),
          (('local', 1, 'bare SQLite transactions', 'p50_us'),)),
     Goal('red multilock, one dead of five: p50, to five alive', '<=', 1.2, DEAD, (ALIVE,)),
+    Goal('red multilock of three and of five, the worse: p50 of the hand-over, to that of one server', '<=', 3, (),
+         cases=[(own, HANDED[2:]) for own in HANDED[:2]]),
     Goal('heap allocations in a pair on Redis', '<=', 0, ('allocations', 1, 'redis', 'allocations')),
 ]
 
