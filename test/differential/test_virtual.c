@@ -213,10 +213,61 @@ static void counting_scripts_with_bugs_are_seen(void **state)
         must_see_change(SNIB__SCRIPT_REGISTER_QUERY, "if ARGV[1] and", "if false and");
 }
 
+/* What is said to a client that waits for the lock "x". */
+static struct snib__note noted(struct world *w, struct pump *p, enum snib__note_kind kind)
+{
+        struct snib__note n;
+
+        for (int i = 0; i < 10; i++) {
+                p->engine->ops->process(p->engine, NULL, boot_time(w));
+                while (p->engine->ops->next(p->engine, &n))
+                        if (n.kind == kind)
+                                return n;
+        }
+        fail_msg("never told");
+        return n;
+}
+
+static struct snib__reply asked(struct world *w, struct pump *p, enum snib__verb verb, struct snib__id id)
+{
+        struct snib__op op = pump_op(p, verb, "x", id, 30000);
+
+        op.kind = SNIB_KIND_LOCK;
+        op.enqueue = op.settled = true;
+        return ask(w, p, &op);
+}
+
+/* Who is made holder by a force has a token that is a time yet to come: who comes after it, however
+ * soon, has a higher one. */
+static void S3_tokens_rise_over_two_forces_in_a_row(void **state)
+{
+        static const struct snib__topic x_lock = {.name = {"x", 1}};
+        static struct world w;
+        struct pump *a, *b;
+        int64_t first, second, third;
+
+        (void)state;
+        open_world(&w, 1);
+        a = w.twin.pump[0];
+        b = w.twin.pump[1];
+        b->engine->ops->watch(b->engine, &x_lock, boot_time(&w));
+        (void)noted(&w, b, SNIB__NOTE_WATCHING);
+        first = asked(&w, a, SNIB__ACQUIRE, pump_id(a)).token;
+        assert_int_equal(asked(&w, b, SNIB__ACQUIRE, pump_id(b)).position, 1);
+        assert_true(asked(&w, a, SNIB__FORCE, (struct snib__id){{0}}).held);
+        second = noted(&w, b, SNIB__NOTE_GRANTED).reply.token;
+        assert_true(second >= first + SNIB__TOKEN_BLOCK);
+        assert_true(asked(&w, a, SNIB__FORCE, (struct snib__id){{0}}).held);
+        third = asked(&w, a, SNIB__ACQUIRE, pump_id(a)).token;
+        assert_true(third > second);
+        close_world(&w);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_engine_does_what_the_model_says_in_virtual_time),
+            cmocka_unit_test(S3_tokens_rise_over_two_forces_in_a_row),
             cmocka_unit_test(scripts_with_bugs_are_seen),
             cmocka_unit_test(queueing_and_sharing_scripts_with_bugs_are_seen),
             cmocka_unit_test(counting_scripts_with_bugs_are_seen),

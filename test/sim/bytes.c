@@ -183,8 +183,9 @@ static void feed(struct sim *w, struct snib__conn *c, const char *bytes, size_t 
 
                 while (n < length && !(bytes[n] == '*' && bytes[n - 1] == '\n'))
                         n++;
-                fakeredis_set_time(s->redis, s->wall_us++);
+                fakeredis_set_time(s->redis, s->wall_us);
                 fakeredis_feed(c->server, bytes, n);
+                s->wall_us = fakeredis_time(s->redis) + 1;
                 bytes += n;
                 length -= n;
                 look(w, c->client);

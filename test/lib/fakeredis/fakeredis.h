@@ -26,7 +26,8 @@ struct fakeredis_conn;
 struct fakeredis *fakeredis_new(void);
 void fakeredis_free(struct fakeredis *f);
 
-/* The server's wall clock, microseconds since 1970; may go backward. Starts at 1700000000000000. */
+/* The server's wall clock, microseconds since 1970; may go backward. Starts at 1700000000000000.
+ * It moves by itself while a script looks at it: 1 us with each TIME but the first. */
 void fakeredis_set_time(struct fakeredis *f, int64_t us);
 int64_t fakeredis_time(const struct fakeredis *f);
 

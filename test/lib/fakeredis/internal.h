@@ -67,6 +67,7 @@ struct fakeredis {
         bool full;
         struct lua_State *lua;
         struct fakeredis_conn *running; /* on whose behalf a script runs */
+        bool asked_time;                /* so has that script */
         bool dirty; /* that script has called a command that writes: it is no longer refused for memory */
 };
 

@@ -350,7 +350,7 @@ void script_run(struct fakeredis_conn *c, struct script *s, size_t keys, struct 
         lua_State *lua = f->lua;
 
         f->running = c;
-        f->dirty = false;
+        f->dirty = f->asked_time = false;
         set_list(lua, "KEYS", rest.at, keys);
         set_list(lua, "ARGV", rest.at + keys, rest.count - keys);
         lua_rawgeti(lua, LUA_REGISTRYINDEX, s->function);
