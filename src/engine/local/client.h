@@ -13,6 +13,7 @@
 #include "engine/local/mail.h"
 #include "engine/local/store.h"
 #include "engine/local/worker.h"
+#include "engine/outbox.h"
 
 /* How many that stand before a waiter are watched. Whoever waits behind more looks by itself within
  * a poll. */
@@ -44,8 +45,8 @@ struct snib__before {
 
 /* A request on its way to its note. Items are pooled; after warm-up nothing is allocated. */
 struct snib__item {
-        struct snib__work work; /* work.link: in the worker's queue, then in the client's `done` */
-        struct snib__list link; /* notes, spent, spare or outstanding */
+        struct snib__work work;     /* work.link: in the worker's queue, then in the client's `done` */
+        struct snib__letter letter; /* its link: in the outbox, spare or outstanding */
         struct snib__local *client;
         enum snib__task task;
         struct snib__op op; /* its name points at `name` */
@@ -111,7 +112,8 @@ struct snib__local {
         int epoll_fd;    /* of the two above and the peers' pidfds */
         snib__ns polled; /* when the descriptors were last looked at */
         int64_t holds;   /* at least as many as are left to bury at close */
-        struct snib__list notes, spent, spare, outstanding;
+        struct snib__outbox outbox;
+        struct snib__list spare, outstanding;
         struct snib__list done; /* under the worker's lock */
         struct snib__tree waits, waits_due, peers;
         struct snib__list peers_idle;

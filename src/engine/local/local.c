@@ -51,7 +51,7 @@ static snib__ns clock_now(void)
 
 static struct snib__item *item_of(struct snib__list *l)
 {
-        return snib__container(l, struct snib__item, link);
+        return snib__container(l, struct snib__item, letter.link);
 }
 
 /* In the worker's thread, with its lock. */
@@ -84,7 +84,7 @@ static struct snib__item *item_get(struct snib__local *c, enum snib__task task)
                 return NULL;
         memset(&item->op, 0, sizeof(item->op));
         memset(&item->note, 0, sizeof(item->note));
-        snib__list_init(&item->link);
+        snib__list_init(&item->letter.link);
         snib__list_init(&item->work.link);
         item->error.size = sizeof(item->error);
         item->error.text[0] = 0;
@@ -103,7 +103,7 @@ static struct snib__item *item_get(struct snib__local *c, enum snib__task task)
 /* Its note says nothing. */
 static void item_drop(struct snib__local *c, struct snib__item *item)
 {
-        snib__list_append(&c->spare, &item->link);
+        snib__list_append(&c->spare, &item->letter.link);
 }
 
 static void set_name(struct snib__item *item, struct snib__name name)
@@ -113,12 +113,28 @@ static void set_name(struct snib__item *item, struct snib__name name)
         item->op.name = (struct snib__name){.bytes = item->name, .length = name.length};
 }
 
+static bool write_note(void *owner, struct snib__letter *l, struct snib__note *ret)
+{
+        (void)owner;
+        *ret = item_of(&l->link)->note;
+        return false;
+}
+
+static void take_back(void *owner, struct snib__letter *l, snib__ns now)
+{
+        (void)now;
+        item_forget(item_of(&l->link));
+        item_drop(owner, item_of(&l->link));
+}
+
+static const struct snib__letter_kind letter = {.write = write_note, .back = take_back};
+
 static void push_note(struct snib__local *c, struct snib__item *item, enum snib__note_kind kind)
 {
         item->note.kind = kind;
         item->note.name = item->op.name;
         item->note.id = item->op.id;
-        snib__list_append(&c->notes, &item->link);
+        snib__outbox_post(&c->outbox, &item->letter, &letter);
 }
 
 /* A note that answers nothing. Without memory it is lost (NULL); core repeats what it waits for. */
@@ -264,7 +280,7 @@ static void dispatch(struct snib__local *c, struct snib__item *item, snib__ns no
                 complete(c, item, now);
                 return;
         }
-        snib__list_append(&c->outstanding, &item->link);
+        snib__list_append(&c->outstanding, &item->letter.link);
 }
 
 void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns now)
@@ -385,7 +401,7 @@ static void local_interest(struct snib__engine *e, snib__ns now, struct snib__in
         ret->deadline = snib__waits_deadline(c);
         if (!snib__list_empty(&c->outstanding))
                 ret->deadline = snib__min(ret->deadline, item_of(c->outstanding.next)->due);
-        if (!snib__list_empty(&c->notes))
+        if (!snib__outbox_empty(&c->outbox))
                 ret->deadline = now;
 }
 
@@ -402,7 +418,7 @@ static void collect_done(struct snib__local *c, snib__ns now)
         snib__worker_unlock(c->store->worker);
         for (struct snib__list *l; (l = snib__list_take(&done));) {
                 struct snib__item *item = snib__container(l, struct snib__item, work.link);
-                snib__list_remove(&item->link);
+                snib__list_remove(&item->letter.link);
                 complete(c, item, now);
         }
 }
@@ -486,11 +502,11 @@ static void give_up(struct snib__local *c, snib__ns now)
                         return;
                 if (!snib__worker_cancel(c->store->worker, &item->work)) {
                         item->due = snib__after(now, 100 * SNIB__MS); /* running, or done: its answer comes */
-                        snib__list_remove(&item->link);
-                        snib__list_append(&c->outstanding, &item->link);
+                        snib__list_remove(&item->letter.link);
+                        snib__list_append(&c->outstanding, &item->letter.link);
                         continue;
                 }
-                snib__list_remove(&item->link);
+                snib__list_remove(&item->letter.link);
                 snib__gate_blame(c->store, c->timeout_ms, text, sizeof(text));
                 snib__item_fail(item, snib__error(&item->error, SNIB_ENOTREADY, "%s", text));
                 complete(c, item, now);
@@ -502,14 +518,12 @@ static void local_process(struct snib__engine *e, const struct snib__interest *r
         struct snib__local *c = local(e);
         struct snib__wait *wait;
 
-        for (struct snib__list *l; (l = snib__list_take(&c->spent));) {
-                item_forget(item_of(l));
-                snib__list_append(&c->spare, l);
-        }
+        snib__outbox_recycle(&c->outbox, now);
         /* Who has just submitted and asks for the answer need not pay for a look at the sockets,
          * every time. */
-        if (ready && ready->count > 0 ? ready->fds[0].events != 0
-                                      : snib__list_empty(&c->notes) || now - c->polled >= SNIB__MS || now < c->polled)
+        if (ready && ready->count > 0
+                ? ready->fds[0].events != 0
+                : snib__outbox_empty(&c->outbox) || now - c->polled >= SNIB__MS || now < c->polled)
                 poll_events(c, now);
         if (!snib__list_empty(&c->outstanding))
                 give_up(c, now);
@@ -519,23 +533,20 @@ static void local_process(struct snib__engine *e, const struct snib__interest *r
 
 static bool local_next(struct snib__engine *e, struct snib__note *ret)
 {
-        struct snib__local *c = local(e);
-        struct snib__list *l = snib__list_take(&c->notes);
+        return snib__outbox_next(&local(e)->outbox, ret);
+}
 
-        if (!l)
-                return false;
-        *ret = item_of(l)->note;
-        snib__list_append(&c->spent, l);
-        return true;
+static void item_free(struct snib__list *l)
+{
+        item_forget(item_of(l));
+        free(item_of(l)->mail);
+        free(item_of(l));
 }
 
 static void items_free(struct snib__list *list)
 {
-        for (struct snib__list *l; (l = snib__list_take(list));) {
-                item_forget(item_of(l));
-                free(item_of(l)->mail);
-                free(item_of(l));
-        }
+        for (struct snib__list *l; (l = snib__list_take(list));)
+                item_free(l);
 }
 
 static void close_fd(int *fd)
@@ -548,8 +559,8 @@ static void close_fd(int *fd)
 static void client_free(struct snib__local *c)
 {
         snib__waits_done(c);
-        items_free(&c->notes);
-        items_free(&c->spent);
+        for (struct snib__letter *l; (l = snib__outbox_drain(&c->outbox));)
+                item_free(&l->link);
         items_free(&c->spare);
         items_free(&c->outstanding);
         close_fd(&c->live_fd);
@@ -623,8 +634,7 @@ static struct snib__local *client_new(const struct snib__engine_config *config, 
 
         if (!c)
                 return NULL;
-        snib__list_init(&c->notes);
-        snib__list_init(&c->spent);
+        snib__outbox_init(&c->outbox, c);
         snib__list_init(&c->spare);
         snib__list_init(&c->outstanding);
         snib__list_init(&c->done);

@@ -343,16 +343,8 @@ static void roll_back(struct snib__store *s)
 
 void snib__item_fail(struct snib__item *item, int code)
 {
-        item->note.reply = (struct snib__reply){.status = SNIB__FAILED,
-                                                .error = code,
-                                                .engine_code = item->error.engine_code,
-                                                .error_text = item->error.text,
-                                                .kind = item->op.kind,
-                                                .left_ms = -1,
-                                                .waiters = -1,
-                                                .holders = -1,
-                                                .value = -1,
-                                                .limit = -1};
+        item->error.code = code;
+        item->note.reply = snib__reply_failed(item->op.kind, &item->error);
         item->mails = 0;
         item->before.standing = SNIB__STANDS_NOT;
 }

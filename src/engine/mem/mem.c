@@ -22,6 +22,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "engine/mem/space.h"
+#include "engine/outbox.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@
 static struct snib__tell tells[SNIB__WAITERS_MAX + SNIB__SEATS_MAX];
 
 struct entry {
-        struct snib__list link;
+        struct snib__letter letter; /* its link: pending, in the outbox, or spare */
         struct snib__note note;
         void *data; /* copy of note.reply.data, whose register another client may change */
         char name[];
@@ -48,9 +49,8 @@ struct client {
         struct snib__mem_space *space;
         struct snib__list link;    /* in space->clients */
         struct snib__list pending; /* notes that process() has not seen yet */
-        struct snib__list ready;   /* notes for next() */
-        struct snib__list taken;   /* notes whose name the caller may still look at */
-        struct snib__list spares;  /* entries without a name */
+        struct snib__outbox outbox;
+        struct snib__list spares; /* entries without a name */
         int spare_count;
         snib__ns armed; /* what interest() last said */
         int fd;         /* eventfd: pending has something from another client */
@@ -87,7 +87,7 @@ static struct entry *entry_plain(struct client *c, enum snib__note_kind kind)
         if (!spare)
                 return entry_new(kind, (struct snib__name){NULL, 0});
         c->spare_count--;
-        n = snib__container(spare, struct entry, link);
+        n = snib__container(spare, struct entry, letter.link);
         n->note = (struct snib__note){.kind = kind};
         return n;
 }
@@ -106,14 +106,29 @@ static void entry_done(struct client *c, struct entry *n)
                 free(n);
                 return;
         }
-        snib__list_append(&c->spares, &n->link);
+        snib__list_append(&c->spares, &n->letter.link);
         c->spare_count++;
 }
+
+static bool write_note(void *owner, struct snib__letter *l, struct snib__note *ret)
+{
+        (void)owner;
+        *ret = snib__container(l, struct entry, letter)->note;
+        return false;
+}
+
+static void take_back(void *owner, struct snib__letter *l, snib__ns now)
+{
+        (void)now;
+        entry_done(owner, snib__container(l, struct entry, letter));
+}
+
+static const struct snib__letter_kind letter = {.write = write_note, .back = take_back};
 
 static void entries_free(struct snib__list *list)
 {
         for (struct snib__list *it; (it = snib__list_take(list));)
-                entry_free(snib__container(it, struct entry, link));
+                entry_free(snib__container(it, struct entry, letter.link));
 }
 
 static void wake(struct client *c)
@@ -160,7 +175,7 @@ static void tell(struct client *from, const struct snib__mem_record *r, const st
         n->note.id = news->id;
         n->note.tag.attempt = news->number;
         n->note.reply.token = news->token;
-        snib__list_append(&to->pending, &n->link);
+        snib__list_append(&to->pending, &n->letter.link);
         if (to != from)
                 wake(to);
 }
@@ -220,13 +235,6 @@ static void expire(struct client *c, snib__ns now)
         }
 }
 
-/* Makes a reply of an error. */
-static void fail(struct snib__reply *reply, int error, const char *text)
-{
-        *reply = (struct snib__reply){
-            .status = SNIB__FAILED, .error = error, .error_text = text, .left_ms = -1, .waiters = -1};
-}
-
 /* A reply outlives the mutex, and the register it shows may not. */
 static bool keep_data(struct entry *n)
 {
@@ -247,7 +255,7 @@ static void execute(struct client *c, const struct snib__op *op, snib__ns now, s
         bool done = r && snib__mem_record_room(r, op) && snib__mem_record_apply(r, op, clock, &n->note.reply, &change);
 
         if (!done || !keep_data(n))
-                fail(&n->note.reply, SNIB_ENOMEM, "out of memory");
+                n->note.reply = snib__reply_failed(op->kind, &snib__reply_no_memory);
         if (r)
                 publish(c, r, &change);
 }
@@ -262,7 +270,7 @@ static bool mem_submit(struct snib__engine *e, struct snib__tag tag, const struc
         n->note.tag = tag;
         snib__mem_lock();
         execute(c, op, now, n);
-        snib__list_append(&c->pending, &n->link);
+        snib__list_append(&c->pending, &n->letter.link);
         snib__mem_unlock();
         return true;
 }
@@ -285,7 +293,7 @@ static bool list_held(struct client *c, struct snib__tag tag, struct snib__clock
                 snib__assert(!change.record && !change.holders && !change.queue);
                 n->note.reply.data = NULL; /* a list shows that there is a value, not which */
                 n->note.reply.data_length = 0;
-                snib__list_append(found, &n->link);
+                snib__list_append(found, &n->letter.link);
         }
         return true;
 }
@@ -307,9 +315,9 @@ static bool mem_list(struct snib__engine *e, struct snib__tag tag, snib__ns now)
                 for (struct snib__list *it; (it = snib__list_take(&found));)
                         snib__list_append(&c->pending, it);
         } else {
-                fail(&end->note.reply, SNIB_ENOMEM, "out of memory");
+                end->note.reply = snib__reply_failed(0, &snib__reply_no_memory);
         }
-        snib__list_append(&c->pending, &end->link);
+        snib__list_append(&c->pending, &end->letter.link);
         snib__mem_unlock();
         entries_free(&found);
         return true;
@@ -329,7 +337,7 @@ static void mem_interest(struct snib__engine *e, snib__ns now, struct snib__inte
         snib__mem_lock();
         struct snib__mem_record *r = snib__mem_space_first_due(c->space);
 
-        if (!snib__list_empty(&c->pending) || !snib__list_empty(&c->ready))
+        if (!snib__list_empty(&c->pending) || !snib__outbox_empty(&c->outbox))
                 ret->deadline = now;
         else if (r)
                 ret->deadline = r->due;
@@ -345,28 +353,21 @@ static void mem_process(struct snib__engine *e, const struct snib__interest *rea
         (void)ready;
         if (c->inert)
                 return;
-        for (struct snib__list *it; (it = snib__list_take(&c->taken));)
-                entry_done(c, snib__container(it, struct entry, link));
+        snib__outbox_recycle(&c->outbox, now);
         /* Emptied before the queue is looked at: what comes later makes it readable again. */
         (void)!read(c->fd, &count, sizeof(count));
 
         snib__mem_lock();
         expire(c, now);
         for (struct snib__list *it; (it = snib__list_take(&c->pending));)
-                snib__list_append(&c->ready, it);
+                snib__outbox_post(&c->outbox, &snib__container(it, struct entry, letter.link)->letter, &letter);
         snib__mem_unlock();
 }
 
 static bool mem_next(struct snib__engine *e, struct snib__note *ret)
 {
         struct client *c = client_of(e);
-        struct snib__list *it = c->inert ? NULL : snib__list_take(&c->ready);
-
-        if (!it)
-                return false;
-        *ret = snib__container(it, struct entry, link)->note;
-        snib__list_append(&c->taken, it);
-        return true;
+        return !c->inert && snib__outbox_next(&c->outbox, ret);
 }
 
 /* An id of this client that stands in the record, waiters first: a hold handed over to one that is
@@ -418,8 +419,8 @@ static void mem_close(struct snib__engine *e)
         /* Inert: another thread of the parent may have been about to leave a note here. */
         if (!c->inert)
                 entries_free(&c->pending);
-        entries_free(&c->ready);
-        entries_free(&c->taken);
+        for (struct snib__letter *l; (l = snib__outbox_drain(&c->outbox));)
+                entry_free(snib__container(l, struct entry, letter));
         entries_free(&c->spares);
         if (c->fd >= 0)
                 (void)close(c->fd);
@@ -453,7 +454,7 @@ static int join(struct client *c, const char *name, struct snib_error *err)
 
         if (!up)
                 return snib__error(err, SNIB_ENOMEM, "out of memory while opening mem:%s; free some", name);
-        snib__list_append(&c->pending, &up->link);
+        snib__list_append(&c->pending, &up->letter.link);
         c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (c->fd < 0)
                 return snib__error_errno(err, SNIB_ESYSTEM, errno, "eventfd for mem:");
@@ -483,8 +484,7 @@ static int mem_open(struct snib__engine **ret, const struct snib__engine_config 
         c->fd = -1;
         memcpy(c->uuid, config->uuid, sizeof(c->uuid));
         snib__list_init(&c->pending);
-        snib__list_init(&c->ready);
-        snib__list_init(&c->taken);
+        snib__outbox_init(&c->outbox, c);
         snib__list_init(&c->spares);
         r = join(c, config->url->path, err);
         if (r < 0)

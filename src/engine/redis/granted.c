@@ -18,7 +18,7 @@
 #define GRANTS_MAX 1024
 
 struct grant {
-        struct note note;
+        struct snib__letter letter;
         struct snib__id id;
         int64_t token; /* 0: next, not holder */
         uint32_t number;
@@ -76,31 +76,34 @@ void snib__granted_message(struct redis *r, const char *text, size_t length)
                 return;
         }
         r->grants++;
-        snib__redis_tell(r, &g->note, NOTE_OF_GRANT);
+        snib__outbox_post(&r->outbox, &g->letter, &snib__granted_letter);
 }
 
-void snib__granted_note(struct redis *r, struct note *note, struct snib__note *ret)
+static bool write(void *owner, struct snib__letter *l, struct snib__note *ret)
 {
-        const struct grant *g = snib__container(note, struct grant, note);
+        const struct grant *g = snib__container(l, struct grant, letter);
 
-        ret->kind = g->token ? SNIB__NOTE_GRANTED : SNIB__NOTE_NEXT;
-        ret->name = (struct snib__name){g->name, g->length};
-        ret->id = g->id;
-        ret->tag.attempt = g->number;
-        ret->reply.token = g->token;
-        ret->reply.streak = g->streak;
-        snib__list_append(&r->spent_grants, &note->link);
+        (void)owner;
+        *ret = (struct snib__note){.kind = g->token ? SNIB__NOTE_GRANTED : SNIB__NOTE_NEXT,
+                                   .name = {g->name, g->length},
+                                   .id = g->id,
+                                   .tag.attempt = g->number,
+                                   .reply = {.token = g->token, .streak = g->streak}};
+        return false;
 }
 
-void snib__granted_free(struct note *note)
+void snib__granted_free(struct snib__letter *l)
 {
-        free(snib__container(note, struct grant, note));
+        free(snib__container(l, struct grant, letter));
 }
 
-void snib__granted_recycle(struct redis *r)
+static void back(void *owner, struct snib__letter *l, snib__ns now)
 {
-        for (struct snib__list *it = snib__list_take(&r->spent_grants); it; it = snib__list_take(&r->spent_grants)) {
-                snib__granted_free(snib__container(it, struct note, link));
-                r->grants--;
-        }
+        struct redis *r = owner;
+
+        (void)now;
+        snib__granted_free(l);
+        r->grants--;
 }
+
+const struct snib__letter_kind snib__granted_letter = {.write = write, .back = back};

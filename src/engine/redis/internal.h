@@ -15,6 +15,7 @@
 #include "base/prng.h"
 #include "base/tree.h"
 #include "engine/net/link.h"
+#include "engine/outbox.h"
 #include "engine/redis/redis.h"
 #include "engine/redis/resp.h"
 #include "engine/redis/script.h"
@@ -91,21 +92,6 @@ struct row {
                        snib__ns now);
 };
 
-/* Something for next() to hand out. Embedded in what it tells about. */
-enum note_of {
-        NOTE_OF_REQUEST = 1,
-        NOTE_OF_CHANGED,
-        NOTE_OF_WATCHING,
-        NOTE_OF_GRANT,
-        NOTE_OF_UP,
-        NOTE_OF_DOWN,
-        NOTE_OF_LISTED
-};
-struct note {
-        struct snib__list link; /* in redis.notes */
-        enum note_of of;
-};
-
 enum request_kind {
         REQUEST_HANDSHAKE = 1, /* AUTH, SELECT, PING: all must succeed; HELLO, INFO: what they say of the server */
         REQUEST_PING,
@@ -124,9 +110,9 @@ enum request_kind {
 };
 
 /* One command whose reply is awaited. Pooled; in exactly one of: in flight (by `flight`),
- * redis.free, redis.notes, redis.spent (by note.link). */
+ * redis.free, redis.outbox (by letter.link). */
 struct request {
-        struct note note;
+        struct snib__letter letter;
         struct snib__flight flight;
         enum request_kind kind;
         struct snib__tag tag;
@@ -163,7 +149,7 @@ struct face {
         bool all;           /* `changed` is for everybody */
         bool lingers;       /* its last watch is gone, its messages are still told; see watch.c */
         snib__ns since;     /* when that began to be so, of an effective channel */
-        struct note changed, watching;
+        struct snib__letter changed, watching;
 };
 struct channel {
         struct snib__tree_node node;
@@ -215,7 +201,7 @@ struct listing {
 
 #define SNIB__LISTING_BATCH 100
 struct item {
-        struct note note;
+        struct snib__letter letter;
         struct listing *listing;
         size_t name; /* in the page */
         size_t name_length;
@@ -255,13 +241,14 @@ struct redis {
         struct snib__list idle; /* channels, the longest first */
         int idle_count;
         struct channel *granted; /* what is told to this client alone; NULL until it waits for the first time */
-        struct snib__list free, notes, spent, spent_grants;
-        int grants;             /* not yet spent */
+        struct snib__outbox outbox;
+        struct snib__list free;
+        int grants;             /* not yet given back */
         struct batch *renewals; /* gathered: they leave together before anything else. NULL: none */
         snib__ns renewals_at;   /* when the latest of them was submitted */
         struct snib__list free_batches;
         struct snib__list listings, spent_listings;
-        struct note up, down;
+        struct snib__letter up, down;
         struct snib_error down_error;
         struct who_entry who_cache[SNIB__WHO_CACHE];
         snib__ns who_look_up; /* no other look-up before this */
@@ -277,8 +264,6 @@ void snib__redis_request_free(struct redis *r, struct request *q);
 void snib__redis_request_trim(struct request *q);
 /* A request about an object, not sent yet; NULL: memory is short. */
 struct request *snib__redis_op(struct redis *r, struct snib__tag tag, const struct snib__op *op, snib__ns now);
-void snib__redis_tell(struct redis *r, struct note *note, enum note_of of);
-void snib__redis_untell(struct note *note);
 /* Completes an op or a listing: its reply is set. */
 void snib__redis_complete(struct redis *r, struct request *q);
 __attribute__((format(printf, 4, 5))) void snib__redis_fail(struct redis *r, struct request *q, int code,
@@ -414,7 +399,6 @@ void snib__watch_subscribe_all(struct redis *r, snib__ns now);
 void snib__watch_disconnected(struct redis *r);
 void snib__watch_sweep(struct redis *r);
 void snib__watch_done(struct redis *r);
-void snib__watch_note(const struct note *note, struct snib__note *ret);
 /* Lets subscriptions go that nobody has come back for; the first is due at snib__watch_due(). */
 void snib__watch_expire(struct redis *r, snib__ns now);
 snib__ns snib__watch_due(const struct redis *r);
@@ -424,10 +408,9 @@ bool snib__watch_hears_grants(const struct redis *r);
 /* granted.c */
 /* What hand_over.lua told this client; nonsense is dropped. */
 void snib__granted_message(struct redis *r, const char *text, size_t length);
-void snib__granted_note(struct redis *r, struct note *note, struct snib__note *ret);
-/* Those that next() has handed out. */
-void snib__granted_recycle(struct redis *r);
-void snib__granted_free(struct note *note);
+/* Of one that nobody took. */
+void snib__granted_free(struct snib__letter *l);
+extern const struct snib__letter_kind snib__granted_letter;
 
 /* who.c */
 void snib__who_used(struct redis *r, snib__ns now);

@@ -168,12 +168,27 @@ static void ask_who(struct redis *r, struct listing *l, snib__ns now)
         }
 }
 
+static bool write(void *owner, struct snib__letter *l, struct snib__note *ret)
+{
+        const struct item *item = snib__container(l, struct item, letter);
+
+        (void)owner;
+        *ret = (struct snib__note){.kind = SNIB__NOTE_LISTED,
+                                   .tag = item->listing->tag,
+                                   .name = {item->listing->page + item->name, item->name_length},
+                                   .reply = item->reply};
+        return false;
+}
+
+/* An item lives as long as its listing. */
+static const struct snib__letter_kind listed = {.write = write};
+
 static void tell(struct redis *r, struct listing *l)
 {
         l->phase = LISTING_TOLD;
         for (size_t i = 0; i < l->count; i++)
                 if (l->items[i].told)
-                        snib__redis_tell(r, &l->items[i].note, NOTE_OF_LISTED);
+                        snib__outbox_post(&r->outbox, &l->items[i].letter, &listed);
 }
 
 void snib__listing_advance(struct redis *r, struct listing *l, snib__ns now)

@@ -40,7 +40,7 @@ void snib__redis_trace(struct redis *r, const char *format, ...)
         r->trace(r->trace_arg, line);
 }
 
-/* ---- requests and notes */
+/* ---- requests */
 
 void snib__redis_request_trim(struct request *q)
 {
@@ -54,7 +54,7 @@ void snib__redis_request_trim(struct request *q)
 struct request *snib__redis_request(struct redis *r, enum request_kind kind, snib__ns now)
 {
         struct snib__list *first = snib__list_take(&r->free);
-        struct request *q = first ? snib__container(first, struct request, note.link) : snib__alloc(sizeof(*q));
+        struct request *q = first ? snib__container(first, struct request, letter.link) : snib__alloc(sizeof(*q));
 
         if (!q)
                 return NULL;
@@ -71,25 +71,55 @@ struct request *snib__redis_request(struct redis *r, enum request_kind kind, sni
 /* Last in, first out: it is warm. */
 void snib__redis_request_free(struct redis *r, struct request *q)
 {
-        snib__list_append(r->free.next, &q->note.link);
+        snib__list_append(r->free.next, &q->letter.link);
 }
 
-void snib__redis_tell(struct redis *r, struct note *note, enum note_of of)
+/* ---- letters */
+
+static bool write_reply(void *owner, struct snib__letter *l, struct snib__note *ret)
 {
-        if (snib__list_linked(&note->link))
-                return; /* told already and not yet taken: once is enough */
-        note->of = of;
-        snib__list_append(&r->notes, &note->link);
+        struct request *q = snib__container(l, struct request, letter);
+
+        (void)owner;
+        *ret = (struct snib__note){.kind = SNIB__NOTE_REPLY, .tag = q->tag, .reply = q->reply};
+        return q->kind == REQUEST_RENEWALS && snib__renewals_next(q, ret); /* one answer for many */
 }
 
-void snib__redis_untell(struct note *note)
+static void take_back(void *owner, struct snib__letter *l, snib__ns now)
 {
-        snib__list_remove(&note->link);
+        struct request *q = snib__container(l, struct request, letter);
+        struct redis *r = owner;
+
+        if (q->forget)
+                snib__count_forget(r, q, now);
+        if (q->kind == REQUEST_RENEWALS)
+                snib__renewals_free(r, q);
+        else
+                snib__redis_request_free(r, q);
 }
+
+static bool write_up(void *owner, struct snib__letter *l, struct snib__note *ret)
+{
+        (void)owner, (void)l;
+        *ret = (struct snib__note){.kind = SNIB__NOTE_LINK_UP};
+        return false;
+}
+
+static bool write_down(void *owner, struct snib__letter *l, struct snib__note *ret)
+{
+        const struct redis *r = owner;
+
+        (void)l;
+        *ret = (struct snib__note){.kind = SNIB__NOTE_LINK_DOWN, .reply = snib__reply_failed(0, &r->down_error)};
+        return false;
+}
+
+static const struct snib__letter_kind reply_letter = {.write = write_reply, .back = take_back},
+                                      up_letter = {.write = write_up}, down_letter = {.write = write_down};
 
 void snib__redis_complete(struct redis *r, struct request *q)
 {
-        snib__redis_tell(r, &q->note, NOTE_OF_REQUEST);
+        snib__outbox_post(&r->outbox, &q->letter, &reply_letter);
 }
 
 void snib__redis_fail(struct redis *r, struct request *q, int code, const char *format, ...)
@@ -102,9 +132,7 @@ void snib__redis_fail(struct redis *r, struct request *q, int code, const char *
         va_end(list);
         q->error = (struct snib_error)SNIB_ERROR_INIT;
         snib__error(&q->error, code, "%s", text);
-        q->reply.status = SNIB__FAILED;
-        q->reply.error = code;
-        q->reply.error_text = q->error.text;
+        q->reply = snib__reply_failed(q->reply.kind, &q->error);
         snib__redis_complete(r, q);
 }
 
@@ -180,8 +208,8 @@ void snib__redis_link_up(struct link *l, snib__ns now)
                 return;
         }
         r->who_due = now;
-        snib__redis_untell(&r->up);
-        snib__redis_tell(r, &r->up, NOTE_OF_UP);
+        snib__outbox_withdraw(&r->up);
+        snib__outbox_post(&r->outbox, &r->up, &up_letter);
 }
 
 void snib__redis_link_down(struct link *l, const struct snib_error *why)
@@ -193,8 +221,8 @@ void snib__redis_link_down(struct link *l, const struct snib_error *why)
                 return;
         }
         r->down_error = *why;
-        snib__redis_untell(&r->down);
-        snib__redis_tell(r, &r->down, NOTE_OF_DOWN);
+        snib__outbox_withdraw(&r->down);
+        snib__outbox_post(&r->outbox, &r->down, &down_letter);
 }
 
 /* ---- the interface */
@@ -223,10 +251,8 @@ int snib__redis_open_with(struct snib__engine **ret, const struct snib__engine_c
         memcpy(r->uuid, config->uuid, sizeof(r->uuid));
         r->who = config->who;
         snib__tree_init(&r->channels, snib__watch_compare);
+        snib__outbox_init(&r->outbox, r);
         snib__list_init(&r->free);
-        snib__list_init(&r->notes);
-        snib__list_init(&r->spent);
-        snib__list_init(&r->spent_grants);
         snib__list_init(&r->idle);
         snib__list_init(&r->free_batches);
         snib__list_init(&r->listings);
@@ -368,25 +394,15 @@ static void redis_interest(struct snib__engine *e, snib__ns now, struct snib__in
         snib__list_each (it, &r->listings) {
                 told |= snib__container(it, struct listing, link)->phase == LISTING_TOLD;
         }
-        if (told || !snib__list_empty(&r->notes))
+        if (told || !snib__outbox_empty(&r->outbox))
                 ret->deadline = now;
 }
 
 static void recycle(struct redis *r, snib__ns now)
 {
-        for (struct snib__list *it = snib__list_take(&r->spent); it; it = snib__list_take(&r->spent)) {
-                struct request *q = snib__container(it, struct request, note.link);
-                if (q->forget)
-                        snib__count_forget(r, q, now);
-                if (q->kind == REQUEST_RENEWALS)
-                        snib__renewals_free(r, q);
-                else
-                        snib__redis_request_free(r, q);
-        }
+        snib__outbox_recycle(&r->outbox, now);
         for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
                 snib__listing_free(r, snib__container(it, struct listing, link));
-        if (r->grants > 0)
-                snib__granted_recycle(r);
         if (r->sweep)
                 snib__watch_sweep(r);
 }
@@ -396,7 +412,7 @@ static void go_on_listing(struct redis *r, snib__ns now)
 {
         struct snib__list *next;
 
-        if (!snib__list_empty(&r->notes))
+        if (!snib__outbox_empty(&r->outbox))
                 return;
         for (struct snib__list *it = r->listings.next; it != &r->listings; it = next) {
                 struct listing *l = snib__container(it, struct listing, link);
@@ -423,75 +439,24 @@ static void redis_process(struct snib__engine *e, const struct snib__interest *r
 /* Whoever asks again must find what the server remembers of it. */
 static void redis_unheard(struct snib__engine *e, struct snib__tag tag)
 {
-        snib__list_each (it, &redis_of(e)->spent) {
-                struct request *q = snib__container(it, struct request, note.link);
-                if (q->tag.object == tag.object && q->tag.cookie == tag.cookie && q->tag.attempt == tag.attempt)
+        snib__list_each (it, &redis_of(e)->outbox.taken) {
+                struct snib__letter *l = snib__container(it, struct snib__letter, link);
+                struct request *q = snib__container(l, struct request, letter);
+                if (l->kind == &reply_letter && q->tag.object == tag.object && q->tag.cookie == tag.cookie &&
+                    q->tag.attempt == tag.attempt)
                         q->forget = false;
         }
 }
 
-static void fill_request(struct redis *r, struct request *q, struct snib__note *ret)
-{
-        bool more = false;
-
-        ret->kind = SNIB__NOTE_REPLY;
-        ret->tag = q->tag;
-        ret->reply = q->reply;
-        if (q->kind == REQUEST_RENEWALS)
-                more = snib__renewals_next(q, ret);
-        /* One answer for many stays the next note until all have it. */
-        snib__list_append(more ? r->notes.next : &r->spent, &q->note.link);
-}
-
-static void fill_listed(const struct item *item, struct snib__note *ret)
-{
-        ret->kind = SNIB__NOTE_LISTED;
-        ret->tag = item->listing->tag;
-        ret->name = (struct snib__name){item->listing->page + item->name, item->name_length};
-        ret->reply = item->reply;
-}
-
 static bool redis_next(struct snib__engine *e, struct snib__note *ret)
 {
-        struct redis *r = redis_of(e);
-        struct snib__list *first = snib__list_take(&r->notes);
-        struct note *note = first ? snib__container(first, struct note, link) : NULL;
-
-        if (!note)
-                return false;
-        memset(ret, 0, sizeof(*ret));
-        switch (note->of) {
-        case NOTE_OF_REQUEST:
-                fill_request(r, snib__container(note, struct request, note), ret);
-                break;
-        case NOTE_OF_CHANGED:
-        case NOTE_OF_WATCHING:
-                snib__watch_note(note, ret);
-                break;
-        case NOTE_OF_GRANT:
-                snib__granted_note(r, note, ret);
-                break;
-        case NOTE_OF_LISTED:
-                fill_listed(snib__container(note, struct item, note), ret);
-                break;
-        case NOTE_OF_UP:
-                ret->kind = SNIB__NOTE_LINK_UP;
-                break;
-        case NOTE_OF_DOWN:
-                ret->kind = SNIB__NOTE_LINK_DOWN;
-                ret->reply = (struct snib__reply){.status = SNIB__FAILED,
-                                                  .error = r->down_error.code,
-                                                  .engine_code = r->down_error.engine_code,
-                                                  .error_text = r->down_error.text};
-                break;
-        }
-        return true;
+        return snib__outbox_next(&redis_of(e)->outbox, ret);
 }
 
 static void free_requests(struct snib__list *list)
 {
         for (struct snib__list *it = snib__list_take(list); it; it = snib__list_take(list)) {
-                struct request *q = snib__container(it, struct request, note.link);
+                struct request *q = snib__container(it, struct request, letter.link);
                 free(q->bytes);
                 free(q);
         }
@@ -504,16 +469,13 @@ static void ground(struct redis *r, struct link *l)
                 snib__redis_request_free(r, snib__container(f, struct request, flight));
 }
 
-static void free_notes(struct redis *r)
+static void free_letters(struct redis *r)
 {
-        for (struct snib__list *it = snib__list_take(&r->notes); it; it = snib__list_take(&r->notes)) {
-                struct note *note = snib__container(it, struct note, link);
-                if (note->of == NOTE_OF_REQUEST)
-                        snib__list_append(&r->free, it);
-                else if (note->of == NOTE_OF_GRANT)
-                        snib__granted_free(note);
-        }
-        snib__granted_recycle(r);
+        for (struct snib__letter *l; (l = snib__outbox_drain(&r->outbox));)
+                if (l->kind == &reply_letter)
+                        snib__list_append(&r->free, &l->link);
+                else if (l->kind == &snib__granted_letter)
+                        snib__granted_free(l);
 }
 
 static void redis_close(struct snib__engine *e)
@@ -525,13 +487,12 @@ static void redis_close(struct snib__engine *e)
         snib__link_flush(&r->commands.net);
         ground(r, &r->commands);
         ground(r, &r->subscriptions);
-        free_notes(r);
+        free_letters(r);
         for (struct snib__list *it = snib__list_take(&r->listings); it; it = snib__list_take(&r->listings))
                 snib__listing_free(r, snib__container(it, struct listing, link));
         for (struct snib__list *it = snib__list_take(&r->spent_listings); it; it = snib__list_take(&r->spent_listings))
                 snib__listing_free(r, snib__container(it, struct listing, link));
         free_requests(&r->free);
-        free_requests(&r->spent);
         free_requests(&r->free_batches);
         snib__redis_link_done(&r->commands);
         snib__redis_link_done(&r->subscriptions);

@@ -41,7 +41,8 @@ static struct batch *batch_of(struct request *q)
 static struct batch *batch_new(struct redis *r)
 {
         struct snib__list *first = snib__list_take(&r->free_batches);
-        struct batch *b = first ? batch_of(snib__container(first, struct request, note.link)) : snib__alloc(sizeof(*b));
+        struct batch *b =
+            first ? batch_of(snib__container(first, struct request, letter.link)) : snib__alloc(sizeof(*b));
 
         _Static_assert(offsetof(struct batch, request) == 0, "it is freed as a request");
         if (!b)
@@ -170,7 +171,7 @@ static void send_one(struct redis *r, struct batch *b, snib__ns now)
 
 void snib__renewals_free(struct redis *r, struct request *q)
 {
-        snib__list_append(r->free_batches.next, &q->note.link);
+        snib__list_append(r->free_batches.next, &q->letter.link);
 }
 
 /* Some are not apart; `next` is the first of them. */
@@ -189,8 +190,7 @@ bool snib__renewals_next(struct request *q, struct snib__note *ret)
 
         ret->tag = n->tag;
         if (n->unsaid)
-                ret->reply = (struct snib__reply){
-                    .status = SNIB__FAILED, .error = SNIB_ENOMEM, .error_text = "out of memory", .left_ms = -1};
+                ret->reply = snib__reply_failed(n->kind, &snib__reply_no_memory);
         ret->reply.kind = n->kind;
         return any_left(b);
 }

@@ -125,6 +125,41 @@ static struct channel *add(struct redis *r, const struct snib__topic *topic, con
         return c;
 }
 
+/* ---- what is told of a face */
+
+static bool write_watching(void *owner, struct snib__letter *l, struct snib__note *ret)
+{
+        const struct face *f = snib__container(l, struct face, watching);
+
+        (void)owner;
+        *ret = (struct snib__note){.kind = SNIB__NOTE_WATCHING,
+                                   .id = f->channel->id,
+                                   .name = face_name(f->channel, f == &f->channel->face[1]),
+                                   .since = f->since};
+        return false;
+}
+
+/* A waiter's own channel says that its turn has come, which it has yet to take. */
+static bool write_changed(void *owner, struct snib__letter *l, struct snib__note *ret)
+{
+        struct face *f = snib__container(l, struct face, changed);
+
+        (void)owner;
+        *ret = (struct snib__note){.kind = snib__id_set(&f->channel->id) ? SNIB__NOTE_GRANTED : SNIB__NOTE_CHANGED,
+                                   .id = f->channel->id,
+                                   .name = face_name(f->channel, f == &f->channel->face[1]),
+                                   .all = f->all,
+                                   .since = f->since};
+        f->all = false;
+        return false;
+}
+
+/* A channel lives until the sweep after its last note was taken. */
+static const struct snib__letter_kind watching_letter = {.write = write_watching},
+                                      changed_letter = {.write = write_changed};
+
+/* ---- channels */
+
 static bool watched(const struct channel *c)
 {
         return c->face[0].watches || c->face[1].watches;
@@ -135,7 +170,7 @@ static void tell_watching(struct redis *r, struct channel *c, snib__ns now)
         for (int i = 0; i < 2; i++) {
                 c->face[i].since = now;
                 if (c->face[i].watches)
-                        snib__redis_tell(r, &c->face[i].watching, NOTE_OF_WATCHING);
+                        snib__outbox_post(&r->outbox, &c->face[i].watching, &watching_letter);
         }
 }
 
@@ -201,7 +236,7 @@ static void drop(struct redis *r, struct channel *c, snib__ns now)
         not_idle(r, c);
         for (int i = 0; i < 2; i++) {
                 c->face[i].lingers = c->face[i].all = false;
-                snib__redis_untell(&c->face[i].changed);
+                snib__outbox_withdraw(&c->face[i].changed);
         }
         r->sweep = true;
         send(r, c, REQUEST_UNSUBSCRIBE, now);
@@ -260,7 +295,7 @@ void snib__watch_add(struct redis *r, const struct snib__topic *topic, snib__ns 
         if (first)
                 send(r, c, REQUEST_SUBSCRIBE, now);
         else if (c->effective)
-                snib__redis_tell(r, &f->watching, NOTE_OF_WATCHING);
+                snib__outbox_post(&r->outbox, &f->watching, &watching_letter);
 }
 
 void snib__watch_remove(struct redis *r, const struct snib__topic *topic, snib__ns now)
@@ -275,11 +310,11 @@ void snib__watch_remove(struct redis *r, const struct snib__topic *topic, snib__
         if (--f->watches)
                 return;
         r->watched--;
-        snib__redis_untell(&f->watching);
+        snib__outbox_withdraw(&f->watching);
         f->lingers = c->listening && c->effective;
         if (!f->lingers) {
                 f->all = false;
-                snib__redis_untell(&f->changed);
+                snib__outbox_withdraw(&f->changed);
         }
         if (watched(c))
                 return;
@@ -430,24 +465,7 @@ bool snib__watch_message(struct redis *r, const struct snib__resp_value *v, size
                 if ((!c->face[i].watches && !c->face[i].lingers) || (effect == OBSERVERS && !c->face[i].elections))
                         continue;
                 c->face[i].all |= effect == ALL;
-                snib__redis_tell(r, &c->face[i].changed, NOTE_OF_CHANGED);
+                snib__outbox_post(&r->outbox, &c->face[i].changed, &changed_letter);
         }
         return true;
-}
-
-void snib__watch_note(const struct note *note, struct snib__note *ret)
-{
-        bool changed = note->of == NOTE_OF_CHANGED;
-        struct face *f =
-            changed ? snib__container(note, struct face, changed) : snib__container(note, struct face, watching);
-
-        ret->kind = changed ? SNIB__NOTE_CHANGED : SNIB__NOTE_WATCHING;
-        if (changed && snib__id_set(&f->channel->id))
-                ret->kind = SNIB__NOTE_GRANTED; /* its turn, which it has yet to take */
-        ret->id = f->channel->id;
-        ret->name = face_name(f->channel, f == &f->channel->face[1]);
-        ret->all = changed && f->all;
-        ret->since = f->since;
-        if (changed)
-                f->all = false;
 }
