@@ -129,9 +129,9 @@ static void read_list(struct nest *n)
         }
 }
 
-static uint64_t engine_of(const struct session *s, int part)
+static uint64_t engine_of(const struct session *s, int member)
 {
-        return digest(snib_client_url(s->clients[part % s->client_count]));
+        return digest(snib_client_url(s->clients[member % s->client_count]));
 }
 
 static char kind_of(const struct target *t, const struct target_key *key)
@@ -140,25 +140,25 @@ static char kind_of(const struct target *t, const struct target_key *key)
 }
 
 /* How many things a target is made of: its locks, or one. */
-static int parts(const struct target *t)
+static int members(const struct target *t)
 {
         return t->election || t->permits ? 1 : t->count;
 }
 
-/* True if the engine says of a part what the entry does. Readers are many, and the engine names
+/* True if the engine says of a member what the entry does. Readers are many, and the engine names
  * one of them; permits are counted. */
-static bool confirmed(struct session *s, int part, const struct nest_hold *h, int64_t *ret_left_ms)
+static bool confirmed(struct session *s, int member, const struct nest_hold *h, int64_t *ret_left_ms)
 {
         struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
         struct snib_permits_info permits = SNIB_PERMITS_INFO_INIT;
         struct target *t = &s->target;
-        bool here = h->engine == engine_of(s, part);
+        bool here = h->engine == engine_of(s, member);
 
         *ret_left_ms = -1;
         if (t->permits)
                 return here && snib_permits_query(t->permits, &permits, NULL) == 1 && permits.taken >= h->count;
         if ((t->election ? snib_election_leader(t->election, &info, NULL)
-                         : snib_lock_query(t->lock[part], &info, NULL)) != 1)
+                         : snib_lock_query(t->lock[member], &info, NULL)) != 1)
                 return false;
         *ret_left_ms = info.lease_left_ms;
         return !strncmp(info.owner, h->owner, sizeof(info.owner)) ||
@@ -198,10 +198,10 @@ bool snib__nest_find(struct session *s, struct nest_hold *ret)
         int64_t left;
 
         read_list(&n);
-        for (int part = 0; n.count > 0 && part < parts(t); part++) {
-                snib__target_key(t, part, &key);
+        for (int member = 0; n.count > 0 && member < members(t); member++) {
+                snib__target_key(t, member, &key);
                 for (int i = n.count - 1; i >= 0; i--)
-                        if (is_hold_of(&n.hold[i], t, &key) && confirmed(s, part, &n.hold[i], &left) &&
+                        if (is_hold_of(&n.hold[i], t, &key) && confirmed(s, member, &n.hold[i], &left) &&
                             (!t->permits || permits_short(s, &n, &key))) {
                                 *ret = n.hold[i];
                                 return true;
@@ -210,7 +210,7 @@ bool snib__nest_find(struct session *s, struct nest_hold *ret)
         return false;
 }
 
-/* True if who holds `h` may do what the target wants of this part, and is stopped in time. */
+/* True if who holds `h` may do what the target wants of this member, and is stopped in time. */
 static bool allows(const struct nest_hold *h, const struct target *t, const struct target_key *key)
 {
         return h->by == NEST_RUN && is_hold_of(h, t, key) && !(h->kind == 's' && kind_of(t, key) == 'x') &&
@@ -226,18 +226,18 @@ bool snib__nest_covers(struct session *s, struct nest_hold *ret, int64_t *ret_le
         int64_t left;
 
         read_list(&n);
-        for (int part = 0; part < parts(t); part++) {
+        for (int member = 0; member < members(t); member++) {
                 bool found = false;
-                snib__target_key(t, part, &key);
+                snib__target_key(t, member, &key);
                 for (int i = n.count - 1; i >= 0 && !found; i--) {
-                        found = allows(&n.hold[i], t, &key) && confirmed(s, part, &n.hold[i], &left);
+                        found = allows(&n.hold[i], t, &key) && confirmed(s, member, &n.hold[i], &left);
                         if (found && covered++ == 0) {
                                 *ret = n.hold[i];
                                 *ret_left_ms = left;
                         }
                 }
         }
-        return s->options->red.count ? covered > s->client_count / 2 : covered == parts(t);
+        return s->options->red.count ? covered > s->client_count / 2 : covered == members(t);
 }
 
 /* ---- adding to it ---- */
@@ -259,17 +259,17 @@ char *snib__nest_list(const struct session *s, const struct held *held, char by,
                 fputs(i ? " " : "", f);
                 put_entry(f, &above.hold[i]);
         }
-        for (int part = 0; snib__process_read(pid, &p) && part < parts(t); part++) {
-                snib_grant *grant = held->multi ? snib_multigrant_member(held->multi, (size_t)part) : held->grant;
+        for (int member = 0; snib__process_read(pid, &p) && member < members(t); member++) {
+                snib_grant *grant = held->multi ? snib_multigrant_member(held->multi, (size_t)member) : held->grant;
                 struct nest_hold h = {.by = by,
                                       .pid = pid,
                                       .start = p.start,
-                                      .engine = engine_of(s, part),
+                                      .engine = engine_of(s, member),
                                       .count = t->permits ? s->options->permits : 1};
 
                 if (!grant)
                         continue; /* of a majority, one that did not grant */
-                snib__target_key(t, part, &key);
+                snib__target_key(t, member, &key);
                 h.kind = kind_of(t, &key);
                 h.token = snib_grant_token(grant);
                 snprintf(h.owner, sizeof(h.owner), "%s", snib_grant_owner(grant));

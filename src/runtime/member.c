@@ -34,7 +34,7 @@ static void leave(struct snib_client *c)
 static void run(struct snib_client *c, struct snib__event *event)
 {
         (void)c;
-        snib__multi_posted(snib__container(event, struct snib__member, event));
+        snib__multigrant_posted(snib__container(event, struct snib__member, event));
 }
 
 int snib__member_attach(struct snib__member *p, struct snib_error *err)
@@ -88,8 +88,8 @@ static void ended(struct snib_client *c, struct snib__wait *w)
         }
         /* Its loss was told before there was anybody to tell. */
         if (acquired && g->hold.state == SNIB__LOST && !g->hold.lost_pending)
-                snib__multi_lost_one(p, g->hold.loss);
-        snib__multi_ended(p);
+                snib__multigrant_lost(p, g->hold.loss);
+        snib__multigrant_ended(p);
 }
 
 /* The frame of both calls. */
@@ -226,7 +226,7 @@ void snib__members_lost(struct snib_grant *g)
         snib__list_each (it, &g->followers) {
                 struct snib__member *p = snib__container(it, struct snib__member, of_grant);
 
-                snib__multi_lost_one(p, g->hold.loss);
+                snib__multigrant_lost(p, g->hold.loss);
         }
 }
 
@@ -238,7 +238,7 @@ void snib__members_freed(struct snib_grant *g)
                 struct snib__member *p = snib__container(it, struct snib__member, of_grant);
 
                 p->gone = true;
-                snib__multi_lost_one(p, SNIB_LOSS_GONE);
+                snib__multigrant_lost(p, SNIB_LOSS_GONE);
         }
 }
 
@@ -255,6 +255,6 @@ void snib__members_closed(struct snib_client *c)
                 }
                 snib__list_remove(&p->of_grant);
                 p->gone = true;
-                snib__multi_closed_one(p);
+                snib__multigrant_closed(p);
         }
 }

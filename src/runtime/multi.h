@@ -122,11 +122,11 @@ bool snib__multi_post(struct snib_multigrant *g);
  * was answered (`result`, `grant`, `err`); what it holds was lost; the client goes away, so that no
  * call is under way and nothing is held any more. None may block, nor call this or any client, but
  * for snib__member_post(). */
-void snib__multi_ended(struct snib__member *p);
-void snib__multi_lost_one(struct snib__member *p, int reason);
-void snib__multi_closed_one(struct snib__member *p);
+void snib__multigrant_ended(struct snib__member *p);
+void snib__multigrant_lost(struct snib__member *p, int reason);
+void snib__multigrant_closed(struct snib__member *p);
 /* What was posted: where callbacks run, with no lock held. */
-void snib__multi_posted(struct snib__member *p);
+void snib__multigrant_posted(struct snib__member *p);
 
 /* ---- member.c: one thread at a time, but for snib__member_post() */
 
@@ -136,7 +136,7 @@ void snib__member_detach(struct snib__member *p);
 /* Attached, and its client is not going away: it may be called until the record's lock is given
  * back. */
 bool snib__member_is_there(const struct snib__member *p);
-/* Both begin a call, which snib__multi_ended() ends: 0, or an error, and it is not called. */
+/* Both begin a call, which snib__multigrant_ended() ends: 0, or an error, and it is not called. */
 int snib__member_acquire(struct snib__member *p, const struct snib__want *want, struct snib_error *err);
 /* Waits at most `patience` for the engine to confirm it; goes on in the background. */
 int snib__member_release(struct snib__member *p, snib__ns patience, struct snib_error *err);
@@ -148,8 +148,8 @@ void snib__member_cancel(struct snib__member *p);
 void snib__member_hurry(struct snib__member *p);
 /* The acquire under way is no longer one of the handle, which may be freed. */
 void snib__member_let_go(struct snib__member *p);
-/* Queues snib__multi_posted(), unless it is queued already: true if it was not. From within what is
- * told. */
+/* Queues snib__multigrant_posted(), unless it is queued already: true if it was not. From within
+ * what is told. */
 bool snib__member_post(struct snib__member *p);
 /* The same from elsewhere. */
 bool snib__member_post_locked(struct snib__member *p);

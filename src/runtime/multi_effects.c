@@ -64,7 +64,7 @@ static int ask(struct snib_multigrant *g, struct snib__member *p, const struct s
         return snib__member_acquire(p, &want, &p->err);
 }
 
-/* A call that snib__multi_ended() ends, or that is answered here because it cannot begin. */
+/* A call that snib__multigrant_ended() ends, or that is answered here because it cannot begin. */
 static void begin(struct snib_multigrant *g, const struct snib__multi_effect *e)
 {
         struct snib__member *p = &g->members[e->member];

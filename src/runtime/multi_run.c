@@ -50,7 +50,7 @@ static void post(struct snib__member *p)
                 snib__multi_unref(p->of);
 }
 
-void snib__multi_ended(struct snib__member *p)
+void snib__multigrant_ended(struct snib__member *p)
 {
         struct snib_multigrant *g = p->of;
 
@@ -60,7 +60,7 @@ void snib__multi_ended(struct snib__member *p)
         snib__multi_unref(g); /* of the call: last */
 }
 
-void snib__multi_lost_one(struct snib__member *p, int reason)
+void snib__multigrant_lost(struct snib__member *p, int reason)
 {
         int fd;
 
@@ -72,7 +72,7 @@ void snib__multi_lost_one(struct snib__member *p, int reason)
         post(p);
 }
 
-void snib__multi_closed_one(struct snib__member *p)
+void snib__multigrant_closed(struct snib__member *p)
 {
         snib__multi_closed(&p->of->machine, number_of(p));
         (void)snib__bell_ring(&p->of->bell);
@@ -211,7 +211,7 @@ void snib__multi_run(struct snib_multigrant *g)
         run(g, false);
 }
 
-void snib__multi_posted(struct snib__member *p)
+void snib__multigrant_posted(struct snib__member *p)
 {
         struct snib_multigrant *g = p->of;
 
