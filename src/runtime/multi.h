@@ -105,8 +105,9 @@ snib__ns snib__multi_advance(struct snib_multigrant *g);
 /* ---- multi_run.c */
 
 /* A record of an acquire that is about to begin, with a reference for the caller; its members are
- * attached. */
-int snib__multi_new(struct snib_multilock *m, const struct snib__patience *patience, struct snib_multigrant **ret,
+ * attached, and whoever cancels finds it. `acquired` is NULL for a call that waits. */
+int snib__multi_new(struct snib_multilock *m, const struct snib__patience *patience,
+                    snib_multilocked_callback *acquired, void *arg, struct snib_multigrant **ret,
                     struct snib_error *err);
 void snib__multi_ref(struct snib_multigrant *g);
 void snib__multi_unref(struct snib_multigrant *g);

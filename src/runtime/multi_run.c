@@ -348,7 +348,8 @@ static int attach(struct snib_multigrant *g, struct snib_error *err)
         return r;
 }
 
-int snib__multi_new(struct snib_multilock *m, const struct snib__patience *patience, struct snib_multigrant **ret,
+int snib__multi_new(struct snib_multilock *m, const struct snib__patience *patience,
+                    snib_multilocked_callback *acquired, void *arg, struct snib_multigrant **ret,
                     struct snib_error *err)
 {
         struct snib_multigrant *g = record_new(m, patience);
@@ -366,8 +367,10 @@ int snib__multi_new(struct snib_multilock *m, const struct snib__patience *patie
                 snib__multi_unref(g);
                 return r;
         }
+        g->acquired = acquired;
+        g->acquired_arg = arg;
         (void)pthread_mutex_lock(&m->lock);
-        snib__list_append(&m->waits, &g->of_multilock);
+        snib__list_append(&m->waits, &g->of_multilock); /* from here on another thread may cancel, and answer it */
         (void)pthread_mutex_unlock(&m->lock);
         *ret = g;
         return 0;

@@ -51,7 +51,7 @@ int snib__multilock_acquire(struct snib_multilock *m, const struct snib__patienc
                             struct snib_multigrant **ret, struct snib_error *err)
 {
         struct snib_multigrant *g;
-        int r = snib__multi_new(m, patience, &g, err);
+        int r = snib__multi_new(m, patience, NULL, NULL, &g, err);
 
         if (r < 0)
                 return r;
@@ -66,12 +66,10 @@ int snib__multilock_acquire_async(struct snib_multilock *m, const struct snib__p
                                   snib_multilocked_callback *acquired, void *arg, struct snib_error *err)
 {
         struct snib_multigrant *g;
-        int r = snib__multi_new(m, patience, &g, err);
+        int r = snib__multi_new(m, patience, acquired, arg, &g, err);
 
         if (r < 0)
                 return r;
-        g->acquired = acquired;
-        g->acquired_arg = arg;
         snib__multi_run(g);
         snib__multi_unref(g);
         return 0;

@@ -128,6 +128,46 @@ static void busy_cancelled_and_in_time(void **state)
         two_close(&t);
 }
 
+struct canceller {
+        snib_multilock *multilock;
+        atomic_bool stop;
+};
+
+static void *cancel_on_and_on(void *arg)
+{
+        struct canceller *c = arg;
+
+        while (!atomic_load(&c->stop))
+                assert_true(snib_multilock_cancel(c->multilock) >= 0);
+        return NULL;
+}
+
+/* Another thread finds the call before the one that makes it has begun to step it. */
+static void cancelled_as_it_begins(void **state)
+{
+        struct two t;
+        struct canceller c = {.stop = false};
+        pthread_t thread;
+
+        two_open(&t, SNIB_THREADS_KEEPER);
+        c.multilock = t.multilock;
+        assert_int_equal(pthread_create(&thread, NULL, cancel_on_and_on, &c), 0);
+        for (int i = 0; i < 3000; i++) {
+                struct told got = {.err = SNIB_ERROR_INIT};
+
+                assert_result(snib_multilock_acquire_async(t.multilock, SNIB_FOREVER, acquired, &got, NULL), 0);
+                await(&got);
+                if (atomic_load(&got.result) == 1)
+                        assert_result(snib_multigrant_release(got.grant, NULL), 1);
+                else
+                        assert_result(atomic_load(&got.result), SNIB_ECANCELLED);
+                assert_int_equal(atomic_load(&got.calls), 1);
+        }
+        atomic_store(&c.stop, true);
+        pthread_join(thread, NULL);
+        two_close(&t);
+}
+
 /* A foreign order, as in test_plain.c: without a thread that waits, somebody has to look again
  * after the pause. */
 static void F74_rounds_go_on_without_a_thread(void **state)
@@ -577,6 +617,7 @@ int main(void)
         struct CMUnitTest tests[] = {
             cmocka_unit_test(the_owner_is_the_thread_that_asked),
             cmocka_unit_test(busy_cancelled_and_in_time),
+            cmocka_unit_test(cancelled_as_it_begins),
             cmocka_unit_test(F74_rounds_go_on_without_a_thread),
             cmocka_unit_test(under_an_event_loop),
             cmocka_unit_test(red_under_an_event_loop),
