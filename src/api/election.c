@@ -125,5 +125,6 @@ int snib_election_depose(snib_election *election, struct snib_error *err)
 {
         int r = check(election, err);
 
-        return r < 0 ? r : snib__count(&election->object, &(struct snib__op){.verb = SNIB__FORCE}, NULL, err);
+        return r < 0 ? r
+                     : snib__count(&election->object, &(struct snib__op){.verb = SNIB__FORCE}, snib__here(NULL), err);
 }

@@ -88,11 +88,28 @@ int snib__object_check(const struct snib__object *object, const char *what, stru
 /* 0, or SNIB_ENAME; given_length 0: it ends at its NUL. */
 int snib__name_check(const char *name, size_t given_length, size_t *ret_length, struct snib_error *err);
 
-/* As snib__ask(), for the many requests that bring one number: of a result of 1, into ret_value
- * unless that is NULL. */
-int snib__count(struct snib__object *object, const struct snib__op *op, int64_t *ret_value, struct snib_error *err);
-int snib__count_async(struct snib__object *object, const struct snib__op *op, snib_value_callback *done, void *arg,
-                      struct snib_error *err);
+/* Whom the number that a request brings is for: the caller, who waits for it, or a callback. */
+struct snib__receiver {
+        bool later;
+        int64_t *ret_value; /* NULL: not wanted */
+        snib_value_callback *done;
+        void *arg;
+};
+
+static inline struct snib__receiver snib__here(int64_t *ret_value)
+{
+        return (struct snib__receiver){.ret_value = ret_value};
+}
+
+static inline struct snib__receiver snib__later(snib_value_callback *done, void *arg)
+{
+        return (struct snib__receiver){.later = true, .done = done, .arg = arg};
+}
+
+/* As snib__ask() or snib__ask_async(), for the many requests that bring one number, of a result of
+ * 1. */
+int snib__count(struct snib__object *object, const struct snib__op *op, struct snib__receiver to,
+                struct snib_error *err);
 /* The acquire of what is held by one, of a handle that was checked. */
 int snib__take(struct snib__object *object, int64_t wait_ms, struct snib_grant **ret_grant, struct snib_error *err);
 int snib__take_async(struct snib__object *object, int64_t wait_ms, snib_acquired_callback *acquired, void *arg,

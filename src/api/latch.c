@@ -90,73 +90,56 @@ int snib_latch_cancel(snib_latch *latch)
         return snib__object_cancel(SNIB__OBJECT(latch));
 }
 
-static int prepare(snib_latch *latch, enum snib__verb verb, int64_t n, const char *what, struct snib__op *ret,
-                   struct snib_error *err)
+/* A request, its number if it has one (`what` names the argument). */
+static int ask(snib_latch *latch, enum snib__verb verb, int64_t n, const char *what, struct snib__receiver to,
+               struct snib_error *err)
 {
         int r = check(latch, err);
 
         if (r == 0 && what)
                 r = snib__number_check(n, 1, SNIB_PERMITS_MAX, what, err);
-        *ret = (struct snib__op){.verb = verb, .n = verb == SNIB__ADD ? -n : n};
-        return r;
-}
-
-static int ask(snib_latch *latch, enum snib__verb verb, int64_t n, const char *what, int64_t *ret_value,
-               struct snib_error *err)
-{
-        struct snib__op op;
-        int r = prepare(latch, verb, n, what, &op, err);
-
-        return r < 0 ? r : snib__count(&latch->object, &op, ret_value, err);
-}
-
-/* A request, its number if it has one (`what` names the argument), and whom to tell. */
-static int ask_async(snib_latch *latch, enum snib__verb verb, int64_t n, const char *what, snib_value_callback *done,
-                     void *arg, struct snib_error *err)
-{
-        struct snib__op op;
-        int r = prepare(latch, verb, n, what, &op, err);
-
-        return r < 0 ? r : snib__count_async(&latch->object, &op, done, arg, err);
+        if (r < 0)
+                return r;
+        return snib__count(&latch->object, &(struct snib__op){.verb = verb, .n = verb == SNIB__ADD ? -n : n}, to, err);
 }
 
 int snib_latch_set(snib_latch *latch, int64_t count, struct snib_error *err)
 {
-        return ask(latch, SNIB__SET, count, "count", NULL, err);
+        return ask(latch, SNIB__SET, count, "count", snib__here(NULL), err);
 }
 
 int snib_latch_count_down(snib_latch *latch, int64_t by, int64_t *ret_left, struct snib_error *err)
 {
-        return ask(latch, SNIB__ADD, by, "by", ret_left, err);
+        return ask(latch, SNIB__ADD, by, "by", snib__here(ret_left), err);
 }
 
 int snib_latch_query(snib_latch *latch, int64_t *ret_count, struct snib_error *err)
 {
-        return ret_count ? ask(latch, SNIB__QUERY, 0, NULL, ret_count, err) : snib__null("ret_count", err);
+        return ret_count ? ask(latch, SNIB__QUERY, 0, NULL, snib__here(ret_count), err) : snib__null("ret_count", err);
 }
 
 int snib_latch_delete(snib_latch *latch, struct snib_error *err)
 {
-        return ask(latch, SNIB__DELETE, 0, NULL, NULL, err);
+        return ask(latch, SNIB__DELETE, 0, NULL, snib__here(NULL), err);
 }
 
 int snib_latch_set_async(snib_latch *latch, int64_t count, snib_value_callback *done, void *arg, struct snib_error *err)
 {
-        return ask_async(latch, SNIB__SET, count, "count", done, arg, err);
+        return ask(latch, SNIB__SET, count, "count", snib__later(done, arg), err);
 }
 
 int snib_latch_count_down_async(snib_latch *latch, int64_t by, snib_value_callback *done, void *arg,
                                 struct snib_error *err)
 {
-        return ask_async(latch, SNIB__ADD, by, "by", done, arg, err);
+        return ask(latch, SNIB__ADD, by, "by", snib__later(done, arg), err);
 }
 
 int snib_latch_query_async(snib_latch *latch, snib_value_callback *done, void *arg, struct snib_error *err)
 {
-        return ask_async(latch, SNIB__QUERY, 0, NULL, done, arg, err);
+        return ask(latch, SNIB__QUERY, 0, NULL, snib__later(done, arg), err);
 }
 
 int snib_latch_delete_async(snib_latch *latch, snib_value_callback *done, void *arg, struct snib_error *err)
 {
-        return ask_async(latch, SNIB__DELETE, 0, NULL, done, arg, err);
+        return ask(latch, SNIB__DELETE, 0, NULL, snib__later(done, arg), err);
 }

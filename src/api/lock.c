@@ -121,7 +121,7 @@ int snib_lock_force_release(snib_lock *lock, struct snib_error *err)
 {
         int r = lock_check(lock, err);
 
-        return r < 0 ? r : snib__count(&lock->object, &(struct snib__op){.verb = SNIB__FORCE}, NULL, err);
+        return r < 0 ? r : snib__count(&lock->object, &(struct snib__op){.verb = SNIB__FORCE}, snib__here(NULL), err);
 }
 
 int snib_lock_drop_waiter(snib_lock *lock, const char *waiter, struct snib_error *err)
@@ -139,7 +139,7 @@ int snib_lock_drop_waiter(snib_lock *lock, const char *waiter, struct snib_error
         if (!*waiter || strlen(waiter) >= sizeof(op.under.text))
                 return snib__error(err, SNIB_EINVAL, "waiter is no id of a waiter; take snib_lock_info.next");
         memcpy(op.under.text, waiter, strlen(waiter) + 1);
-        return snib__count(&lock->object, &op, NULL, err);
+        return snib__count(&lock->object, &op, snib__here(NULL), err);
 }
 
 int snib_lock_query(snib_lock *lock, struct snib_lock_info *ret_info, struct snib_error *err)

@@ -193,22 +193,19 @@ int snib__object_cancel(struct snib__object *object)
         return r < 0 ? r : snib__cancel(object);
 }
 
-int snib__count(struct snib__object *object, const struct snib__op *op, int64_t *ret_value, struct snib_error *err)
+int snib__count(struct snib__object *object, const struct snib__op *op, struct snib__receiver to,
+                struct snib_error *err)
 {
+        struct snib__then then = {.value = to.done, .arg = to.arg};
         struct snib__asked asked = {0};
-        int r = snib__ask(object, op, &asked, err);
+        int r;
 
-        if (r == 1 && ret_value)
-                *ret_value = asked.reply.value;
+        if (to.later)
+                return to.done ? snib__ask_async(object, op, &then, err) : snib__null("done", err);
+        r = snib__ask(object, op, &asked, err);
+        if (r == 1 && to.ret_value)
+                *to.ret_value = asked.reply.value;
         return r;
-}
-
-int snib__count_async(struct snib__object *object, const struct snib__op *op, snib_value_callback *done, void *arg,
-                      struct snib_error *err)
-{
-        struct snib__then then = {.value = done, .arg = arg};
-
-        return done ? snib__ask_async(object, op, &then, err) : snib__null("done", err);
 }
 
 int snib__take(struct snib__object *object, int64_t wait_ms, struct snib_grant **ret_grant, struct snib_error *err)

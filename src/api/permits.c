@@ -41,40 +41,30 @@ void snib_permits_free(snib_permits *permits)
         snib__object_free(SNIB__OBJECT(permits));
 }
 
-static int prepare_limit(snib_permits *permits, enum snib__verb verb, int64_t n, struct snib__op *ret,
-                         struct snib_error *err)
+static int limit(snib_permits *permits, enum snib__verb verb, int64_t n, struct snib__receiver to,
+                 struct snib_error *err)
 {
         int r = check(permits, err);
 
-        *ret = (struct snib__op){.verb = verb, .n = n};
-        return r < 0 ? r : snib__number_check(n, 0, SNIB_PERMITS_MAX, "limit", err);
-}
-
-static int limit(snib_permits *permits, enum snib__verb verb, int64_t n, struct snib_error *err)
-{
-        struct snib__op op;
-        int r = prepare_limit(permits, verb, n, &op, err);
-
-        return r < 0 ? r : snib__count(&permits->object, &op, NULL, err);
+        if (r == 0)
+                r = snib__number_check(n, 0, SNIB_PERMITS_MAX, "limit", err);
+        return r < 0 ? r : snib__count(&permits->object, &(struct snib__op){.verb = verb, .n = n}, to, err);
 }
 
 int snib_permits_set(snib_permits *permits, int64_t n, struct snib_error *err)
 {
-        return limit(permits, SNIB__SET, n, err);
+        return limit(permits, SNIB__SET, n, snib__here(NULL), err);
 }
 
 int snib_permits_set_async(snib_permits *permits, int64_t n, snib_value_callback *done, void *arg,
                            struct snib_error *err)
 {
-        struct snib__op op;
-        int r = prepare_limit(permits, SNIB__SET, n, &op, err);
-
-        return r < 0 ? r : snib__count_async(&permits->object, &op, done, arg, err);
+        return limit(permits, SNIB__SET, n, snib__later(done, arg), err);
 }
 
 int snib_permits_resize(snib_permits *permits, int64_t n, struct snib_error *err)
 {
-        return limit(permits, SNIB__RESIZE, n, err);
+        return limit(permits, SNIB__RESIZE, n, snib__here(NULL), err);
 }
 
 int snib_permits_add(snib_permits *permits, int64_t delta, int64_t *ret_free, struct snib_error *err)
@@ -84,7 +74,8 @@ int snib_permits_add(snib_permits *permits, int64_t delta, int64_t *ret_free, st
         if (r == 0)
                 r = snib__delta_check(delta, err);
         return r < 0 ? r
-                     : snib__count(&permits->object, &(struct snib__op){.verb = SNIB__ADD, .n = delta}, ret_free, err);
+                     : snib__count(&permits->object, &(struct snib__op){.verb = SNIB__ADD, .n = delta},
+                                   snib__here(ret_free), err);
 }
 
 static int prepare_acquire(snib_permits *permits, int64_t count, int64_t wait_ms, struct snib__want *ret,
@@ -181,8 +172,8 @@ int snib_permits_release_ids(snib_permits *permits, const char *const *ids, size
                 return r;
         return snib__count(
             &permits->object,
-            &(struct snib__op){.verb = SNIB__RELEASE, .permits = (const char(*)[33])list, .permit_count = count}, NULL,
-            err);
+            &(struct snib__op){.verb = SNIB__RELEASE, .permits = (const char(*)[33])list, .permit_count = count},
+            snib__here(NULL), err);
 }
 
 int snib_permits_renew_id(snib_permits *permits, const char *id, int64_t lease_ms, struct snib_error *err)
@@ -198,7 +189,7 @@ int snib_permits_renew_id(snib_permits *permits, const char *id, int64_t lease_m
         if (r < 0)
                 return r;
         op.lease_ms = lease_ms ? lease_ms : permits->object.lease / SNIB__MS;
-        return snib__count(&permits->object, &op, NULL, err);
+        return snib__count(&permits->object, &op, snib__here(NULL), err);
 }
 
 int snib_permits_query(snib_permits *permits, struct snib_permits_info *ret_info, struct snib_error *err)
@@ -226,7 +217,7 @@ static int plain(snib_permits *permits, enum snib__verb verb, struct snib_error 
 {
         int r = check(permits, err);
 
-        return r < 0 ? r : snib__count(&permits->object, &(struct snib__op){.verb = verb}, NULL, err);
+        return r < 0 ? r : snib__count(&permits->object, &(struct snib__op){.verb = verb}, snib__here(NULL), err);
 }
 
 int snib_permits_force_release(snib_permits *permits, struct snib_error *err)

@@ -106,7 +106,7 @@ int snib_register_write_async(snib_register *reg, const void *bytes, size_t leng
         struct snib__op op;
         int r = prepare_write(reg, bytes, length, expected, &op, err);
 
-        return r < 0 ? r : snib__count_async(&reg->object, &op, done, arg, err);
+        return r < 0 ? r : snib__count(&reg->object, &op, snib__later(done, arg), err);
 }
 
 int snib_register_delete(snib_register *reg, int64_t expected, struct snib_error *err)
@@ -116,8 +116,8 @@ int snib_register_delete(snib_register *reg, int64_t expected, struct snib_error
         if (r == 0)
                 r = snib__number_check(expected, SNIB_ANY_VERSION, INT64_MAX, "expected", err);
         return r < 0 ? r
-                     : snib__count(&reg->object, &(struct snib__op){.verb = SNIB__DELETE, .expected = expected}, NULL,
-                                   err);
+                     : snib__count(&reg->object, &(struct snib__op){.verb = SNIB__DELETE, .expected = expected},
+                                   snib__here(NULL), err);
 }
 
 static int prepare_wait(snib_register *reg, int64_t last_version, int64_t wait_ms, struct snib__want *ret,

@@ -78,139 +78,113 @@ int snib_semaphore_cancel(snib_semaphore *semaphore)
         return snib__object_cancel(SNIB__OBJECT(semaphore));
 }
 
-static int prepare_set(snib_semaphore *semaphore, int64_t permits, int64_t ttl_ms, struct snib__op *ret,
-                       struct snib_error *err)
+static int set(snib_semaphore *semaphore, int64_t permits, int64_t ttl_ms, struct snib__receiver to,
+               struct snib_error *err)
 {
+        struct snib__op op = {.verb = SNIB__SET, .n = permits, .ttl_ms = ttl_ms};
         int r = check(semaphore, err);
 
         if (r == 0)
                 r = snib__number_check(permits, 0, SNIB_PERMITS_MAX, "permits", err);
         if (r == 0)
                 r = snib__number_check(ttl_ms, 0, SNIB_LEASE_MAX_MS, "ttl_ms", err);
-        *ret = (struct snib__op){.verb = SNIB__SET, .n = permits, .ttl_ms = ttl_ms};
-        return r;
+        return r < 0 ? r : snib__count(&semaphore->object, &op, to, err);
 }
 
 int snib_semaphore_set(snib_semaphore *semaphore, int64_t permits, int64_t ttl_ms, struct snib_error *err)
 {
-        struct snib__op op;
-        int r = prepare_set(semaphore, permits, ttl_ms, &op, err);
-
-        return r < 0 ? r : snib__count(&semaphore->object, &op, NULL, err);
+        return set(semaphore, permits, ttl_ms, snib__here(NULL), err);
 }
 
 int snib_semaphore_set_async(snib_semaphore *semaphore, int64_t permits, int64_t ttl_ms, snib_value_callback *done,
                              void *arg, struct snib_error *err)
 {
-        struct snib__op op;
-        int r = prepare_set(semaphore, permits, ttl_ms, &op, err);
-
-        return r < 0 ? r : snib__count_async(&semaphore->object, &op, done, arg, err);
+        return set(semaphore, permits, ttl_ms, snib__later(done, arg), err);
 }
 
-static int prepare_release(snib_semaphore *semaphore, int64_t permits, bool if_exists, struct snib__op *ret,
-                           struct snib_error *err)
+static int release(snib_semaphore *semaphore, int64_t permits, bool if_exists, struct snib__receiver to,
+                   struct snib_error *err)
 {
+        struct snib__op op = {.verb = SNIB__ADD, .n = permits, .if_exists = if_exists};
         int r = check(semaphore, err);
 
-        *ret = (struct snib__op){.verb = SNIB__ADD, .n = permits, .if_exists = if_exists};
-        return r < 0 ? r : snib__number_check(permits, 1, SNIB_PERMITS_MAX, "permits", err);
-}
-
-static int release(snib_semaphore *semaphore, int64_t permits, bool if_exists, struct snib_error *err)
-{
-        struct snib__op op;
-        int r = prepare_release(semaphore, permits, if_exists, &op, err);
-
-        return r < 0 ? r : snib__count(&semaphore->object, &op, NULL, err);
+        if (r == 0)
+                r = snib__number_check(permits, 1, SNIB_PERMITS_MAX, "permits", err);
+        return r < 0 ? r : snib__count(&semaphore->object, &op, to, err);
 }
 
 int snib_semaphore_release(snib_semaphore *semaphore, int64_t permits, struct snib_error *err)
 {
-        return release(semaphore, permits, false, err);
+        return release(semaphore, permits, false, snib__here(NULL), err);
 }
 
 int snib_semaphore_release_if_exists(snib_semaphore *semaphore, int64_t permits, struct snib_error *err)
 {
-        return release(semaphore, permits, true, err);
+        return release(semaphore, permits, true, snib__here(NULL), err);
 }
 
 int snib_semaphore_release_async(snib_semaphore *semaphore, int64_t permits, int only_if_exists,
                                  snib_value_callback *done, void *arg, struct snib_error *err)
 {
-        struct snib__op op;
-        int r = prepare_release(semaphore, permits, only_if_exists != 0, &op, err);
-
-        return r < 0 ? r : snib__count_async(&semaphore->object, &op, done, arg, err);
+        return release(semaphore, permits, only_if_exists != 0, snib__later(done, arg), err);
 }
 
-static int prepare_add(snib_semaphore *semaphore, int64_t delta, struct snib__op *ret, struct snib_error *err)
+static int add(snib_semaphore *semaphore, int64_t delta, struct snib__receiver to, struct snib_error *err)
 {
         int r = check(semaphore, err);
 
-        *ret = (struct snib__op){.verb = SNIB__ADD, .n = delta};
-        return r < 0 ? r : snib__delta_check(delta, err);
+        if (r == 0)
+                r = snib__delta_check(delta, err);
+        return r < 0 ? r : snib__count(&semaphore->object, &(struct snib__op){.verb = SNIB__ADD, .n = delta}, to, err);
 }
 
 int snib_semaphore_add(snib_semaphore *semaphore, int64_t delta, int64_t *ret_value, struct snib_error *err)
 {
-        struct snib__op op;
-        int r = prepare_add(semaphore, delta, &op, err);
-
-        return r < 0 ? r : snib__count(&semaphore->object, &op, ret_value, err);
+        return add(semaphore, delta, snib__here(ret_value), err);
 }
 
 int snib_semaphore_add_async(snib_semaphore *semaphore, int64_t delta, snib_value_callback *done, void *arg,
                              struct snib_error *err)
 {
-        struct snib__op op;
-        int r = prepare_add(semaphore, delta, &op, err);
-
-        return r < 0 ? r : snib__count_async(&semaphore->object, &op, done, arg, err);
+        return add(semaphore, delta, snib__later(done, arg), err);
 }
 
 /* What needs no number. */
-static int plain(snib_semaphore *semaphore, enum snib__verb verb, int64_t *ret_value, struct snib_error *err)
+static int plain(snib_semaphore *semaphore, enum snib__verb verb, struct snib__receiver to, struct snib_error *err)
 {
         int r = check(semaphore, err);
 
-        return r < 0 ? r : snib__count(&semaphore->object, &(struct snib__op){.verb = verb}, ret_value, err);
-}
-
-static int plain_async(snib_semaphore *semaphore, enum snib__verb verb, snib_value_callback *done, void *arg,
-                       struct snib_error *err)
-{
-        int r = check(semaphore, err);
-
-        return r < 0 ? r : snib__count_async(&semaphore->object, &(struct snib__op){.verb = verb}, done, arg, err);
+        return r < 0 ? r : snib__count(&semaphore->object, &(struct snib__op){.verb = verb}, to, err);
 }
 
 int snib_semaphore_drain(snib_semaphore *semaphore, int64_t *ret_drained, struct snib_error *err)
 {
-        return ret_drained ? plain(semaphore, SNIB__DRAIN, ret_drained, err) : snib__null("ret_drained", err);
+        return ret_drained ? plain(semaphore, SNIB__DRAIN, snib__here(ret_drained), err)
+                           : snib__null("ret_drained", err);
 }
 
 int snib_semaphore_query(snib_semaphore *semaphore, int64_t *ret_available, struct snib_error *err)
 {
-        return ret_available ? plain(semaphore, SNIB__QUERY, ret_available, err) : snib__null("ret_available", err);
+        return ret_available ? plain(semaphore, SNIB__QUERY, snib__here(ret_available), err)
+                             : snib__null("ret_available", err);
 }
 
 int snib_semaphore_delete(snib_semaphore *semaphore, struct snib_error *err)
 {
-        return plain(semaphore, SNIB__DELETE, NULL, err);
+        return plain(semaphore, SNIB__DELETE, snib__here(NULL), err);
 }
 
 int snib_semaphore_drain_async(snib_semaphore *semaphore, snib_value_callback *done, void *arg, struct snib_error *err)
 {
-        return plain_async(semaphore, SNIB__DRAIN, done, arg, err);
+        return plain(semaphore, SNIB__DRAIN, snib__later(done, arg), err);
 }
 
 int snib_semaphore_query_async(snib_semaphore *semaphore, snib_value_callback *done, void *arg, struct snib_error *err)
 {
-        return plain_async(semaphore, SNIB__QUERY, done, arg, err);
+        return plain(semaphore, SNIB__QUERY, snib__later(done, arg), err);
 }
 
 int snib_semaphore_delete_async(snib_semaphore *semaphore, snib_value_callback *done, void *arg, struct snib_error *err)
 {
-        return plain_async(semaphore, SNIB__DELETE, done, arg, err);
+        return plain(semaphore, SNIB__DELETE, snib__later(done, arg), err);
 }
