@@ -105,7 +105,7 @@ def lost_by(break_it, words, url=lambda s: s.url):
         assert "snib: lost lost: " in done.err and "; the command was stopped" in done.err, done
         for word in words:
             equal(done.err.count(word), 1, repr(done))
-        assert waited < 1.5e9, f"snib ended {waited / 1e6:.0f} ms after the command"
+        assert waited < 2.5e9, f"snib ended {waited / 1e6:.0f} ms after the command"
     finally:
         server.process.send_signal(signal.SIGCONT)
         server.end()
@@ -152,7 +152,7 @@ def no_grace_beside_the_next_holder():
     took = time.monotonic() - begin
     equal(done.code, 120, repr(done))
     assert "; the command was stopped" in done.err, done
-    assert took < 1.5, f"it ran on for {took:.3f} s"
+    assert took < 3, f"it ran on for {took:.3f} s"
 
 
 def stopped_or_ended_by_itself():

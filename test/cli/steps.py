@@ -68,7 +68,7 @@ def the_process_ends(url):
         assert held(url, "ends")
     begin = time.monotonic()
     until(lambda: not held(url, "ends"), "released with the end of the process")
-    assert time.monotonic() - begin < 5, "not by the lease"
+    assert time.monotonic() - begin < 30, "not by the lease"
 
 
 def guardian_pid(url, name):
@@ -179,7 +179,7 @@ def demo():
         assert "skipped" in done.out, done
     assert "waiting for shop" in done.err and "by restock" in done.err and "got shop after" in done.err, done
     assert "the shelves are full" in done.out, done
-    assert took < 5, f"{took:.1f} s"
+    assert took < 20, f"{took:.1f} s"
     equal([d for d in os.listdir(tap.directory) if d.startswith("snib-demo")], [], "nothing is left")
 
 

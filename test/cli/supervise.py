@@ -11,6 +11,7 @@ from kit import Beats, Tap, boot_ns, equal, finish, run, start, stop, until
 # Of a wrapper that is stopped or killed: what it ran is gone within it, if a machine that stalls
 # stalls less than the margin for the kill, a twentieth.
 LEASE_MS = 3000
+STOPPING_MS = 200  # when the lock is lost, a command that ignores the polite signal is killed a little later
 CALM = ["--lease", "20s"]  # of one whose lease is not what the case is about: a machine that stalls must not end it
 BEHAVIOURS = ["exits_0", "exits_7", "killed", "ignores_term", "forks_grandchild", "daemonises", "closes_descriptors"]
 FATES = ["normal", "TERM", "KILL", "STOP"]
@@ -88,13 +89,14 @@ def running(url, behaviour, fate):
 def waiting(url, fate):
     name = f"wait-{fate}"
     beats = Beats(tap.directory)
-    holder = start("run", "-u", url, *CALM, name, "--", *beats.command(2, "exits_0", 1200 if fate == "STOP" else 800))
+    holder = start("run", "-u", url, *CALM, name, "--", *beats.command(2, "exits_0", 800 if fate == "normal" else 60000))
     beats.wait_first(2)
     wrapper = start("run", "-u", url, *lease(fate), name, "--", *beats.command(0, "exits_7", 50))
     wrapper.stderr.readline()  # "waiting for ...": it stands in the queue
     if fate == "STOP":
         stop(url, wrapper)
-        equal(finish(holder).code, 0, "the holder")
+        holder.terminate()
+        equal(finish(holder).code, 143, "the holder")
         no_overlap(beats, next_holder(url, name, beats))  # although it was its turn
         wrapper.send_signal(signal.SIGCONT)
         done = finish(wrapper)
@@ -108,8 +110,8 @@ def waiting(url, fate):
     if fate != "normal":
         assert holder.poll() is None, "the wait ended with the signal, not with the hold"
         equal(beats.first(0), 0, "never started")
-    assert fate == "normal" or beats.first(0) == 0
-    equal(finish(holder).code, 0, "the holder")
+        holder.terminate()
+    equal(finish(holder).code, 0 if fate == "normal" else 143, "the holder")
     no_overlap(beats, next_holder(url, name, beats))
 
 
@@ -123,16 +125,19 @@ def stopping(url, behaviour, fate):
     beats.wait_first(0)
     if behaviour == "forks_grandchild":
         until(lambda: beats.read(0)[2] == 2, "the grandchild")
+    before = boot_ns()
     equal(run("force-release", "-u", url, "--yes", name).code, 0, "force-release")
     since = boot_ns()  # no renewal can have succeeded after this
     if fate != "normal":
         wrapper.send_signal(getattr(signal, "SIG" + fate))
+    in_time = boot_ns() < before + STOPPING_MS * 1000000  # on a machine that stalls it may be over by now
     if fate == "STOP":
         until(lambda: boot_ns() - beats.last(0) > 200 * 1000000, "the command is gone")
         assert beats.last(0) < since + 2000 * 1000000, "outlived its lease"
         wrapper.send_signal(signal.SIGCONT)
     done = finish(wrapper)
-    equal(done.code, -9 if fate == "KILL" else 120, repr(done))
+    killed = fate == "KILL" and (in_time or done.code != 120)
+    equal(done.code, -9 if killed else 120, repr(done))
     until(lambda: boot_ns() - beats.last(0) > 50 * 1000000, "the command is gone")
     assert beats.last(0) < since + 2000 * 1000000, "outlived its lease"
     equal(finish(next_holder(url, name, beats)).code, 0, "the next holder")
