@@ -147,9 +147,9 @@ static void a_waiter_for_many_is_let_in_when_there_are_enough(void **state)
         snib_semaphore *s = sem_of(c, "many at once"), *t = sem_of(d, "many at once");
 
         assert_int_equal(snib_semaphore_set(t, 0, 0, NULL), 1);
-        assert_int_equal(snib_semaphore_acquire(s, 3, 30 * wait_slow(), NULL), 0);
+        assert_int_equal(snib_semaphore_acquire(s, 3, 200 * wait_slow(), NULL), 0);
         assert_int_equal(snib_semaphore_release(t, 2, NULL), 1);
-        assert_int_equal(snib_semaphore_acquire(s, 3, 30 * wait_slow(), NULL), 0);
+        assert_int_equal(snib_semaphore_acquire(s, 3, 200 * wait_slow(), NULL), 0);
         assert_int_equal(available(t), 2); /* all or nothing */
         assert_int_equal(snib_semaphore_release(t, 1, NULL), 1);
         assert_int_equal(snib_semaphore_acquire(s, 3, 20000, NULL), 1);

@@ -83,12 +83,14 @@ STEP(lock_busy)
         return r; /* 1 if the first was refused */
 }
 
-/* Stands in the queue, and leaves it. */
+/* Stands in the queue, and leaves it. In so short a time a busy machine may not hear of either. */
 STEP(lock_wait)
 {
         snib_grant *grant = NULL;
         int r = s->grant[1] ? 1 : snib_lock_acquire(s->other[s->which], 1, &grant, &s->err);
 
+        if (r == SNIB_EUNKNOWN)
+                r = snib_lock_acquire(s->other[s->which], 1000, &grant, &s->err);
         s->grant[1] = grant ? grant : s->grant[1];
         return r;
 }
