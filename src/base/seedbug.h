@@ -106,7 +106,10 @@
         X(direct_grant_lease_short, 99, "direct grant: the hold ends as if it had to be confirmed first")             \
         X(red_keeps_a_minority, 110, "red: too few members are kept, and the others waited for, for ever")            \
         X(refused_request_waited_for, 120, "a request that the engine did not take counts as under way")              \
-        X(cohort_tokens_not_given, 121, "a hold is handed over within a client with a token that nobody gave")
+        X(cohort_tokens_not_given, 121, "a hold is handed over within a client with a token that nobody gave")        \
+        X(given_lease_ignored, 122, "the deadline counts with the lease that was asked for, not with that given")     \
+        X(renewed_by_the_asked_lease, 123, "a renewal comes when the lease that was asked for would want it")         \
+        X(look_ignored, 124, "a waiter is told when to ask again, and sleeps on")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

@@ -120,6 +120,7 @@ static void exchange(struct snib__core *c, struct snib__hold *a, struct snib__ho
         SWAP(uint8_t, a, b, failures);
         SWAP(uint8_t, a, b, streak);
         SWAP(int16_t, a, b, fault);
+        SWAP(uint32_t, a, b, given_ms);
         exchange_watches(c, a, b);
         /* Requests are counted by record: an answer to an earlier one of either is never taken for
          * that of a later. */
@@ -164,11 +165,11 @@ static bool may_hand_over(const struct snib__core *c, const struct snib__hold *h
                 return !h->outstanding;
         if (!eligible(h) || h->outstanding || h->in_doubt || h->refused || h->failures)
                 return false;
-        if (h->deadline - now < snib__lease_trusted(h->lease) / 2 || age < (k + 2) * 1000)
+        if (h->deadline - now < snib__lease_trusted(snib__held_lease(h)) / 2 || age < (k + 2) * 1000)
                 return false;
         if (SNIB__BUG(cohort_unbounded))
                 return true;
-        return k < block && age < snib__min(SNIB__COHORT_TIME, h->lease / 8);
+        return k < block && age < snib__min(SNIB__COHORT_TIME, snib__held_lease(h) / 8);
 }
 
 /* The first that could have it now. Whose question is under way is answered by the engine. */

@@ -31,8 +31,9 @@
  * is all that the engine knows, does not.
  *
  * Rules that hold everywhere:
- * - The deadline of a hold is the instant before the answered request was sent + lease - margin; it
- *   only ever grows, by renewals.
+ * - The deadline of a hold is the instant before the answered request was sent + lease - margin,
+ *   with the smaller one of the lease that was asked for and the one that was given; it only ever
+ *   grows, by renewals.
  * - An answer counts only if it answers the hold's latest attempt; an older one is dropped,
  *   whatever it says.
  * - A hold id is used for one hold. Acquire is repeated with the same id after an unknown outcome;
@@ -151,7 +152,8 @@ struct snib__hold {
                 snib__ns leave_end;   /* RELEASING and `leaving`: until when it is to stay at the engine */
                 int64_t lost_by;      /* LOST: code of the failure that it came from, 0: none */
         };
-        uint32_t attempt; /* number of the latest request */
+        uint32_t attempt;  /* number of the latest request */
+        uint32_t given_ms; /* HELD: the lease that the engine gave; 0: what was asked for */
         int depth;
         uint8_t failures; /* in a row, for back-off */
         enum snib__hold_state state : 8;

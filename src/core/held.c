@@ -22,12 +22,25 @@ static bool is_check(const struct snib__hold *h)
         return h->verb == SNIB__RENEW && !h->keep && !snib__calls_want(h, SNIB__CALL_RENEW);
 }
 
+snib__ns snib__lease_given(const struct snib__hold *h, const struct snib__reply *r)
+{
+        if (r->lease_ms <= 0 || r->lease_ms >= h->lease / SNIB__MS || SNIB__BUG(given_lease_ignored))
+                return h->lease;
+        return r->lease_ms * SNIB__MS;
+}
+
+snib__ns snib__held_lease(const struct snib__hold *h)
+{
+        return h->given_ms ? h->given_ms * SNIB__MS : h->lease;
+}
+
 /* When to renew what was confirmed by the request sent at h->sent_at: the last instant of the
  * hold's own phase that is not later than a third of the lease, and so not earlier than a sixth;
  * from the second time on it is a third. */
 static snib__ns renewal_at(const struct snib__core *c, const struct snib__hold *h)
 {
-        snib__ns period = snib__max(h->lease / 6, 1), latest = snib__after(h->sent_at, h->lease / 3);
+        snib__ns lease = SNIB__BUG(renewed_by_the_asked_lease) ? h->lease : snib__held_lease(h);
+        snib__ns period = snib__max(lease / 6, 1), latest = snib__after(h->sent_at, lease / 3);
         uint64_t group = h->cookie / (uint64_t)c->config.neighbours;
         snib__ns phases = c->config.phases,
                  point = (snib__ns)((uint32_t)(group * 2654435769U) * (uint64_t)phases >> 32);
@@ -36,12 +49,13 @@ static snib__ns renewal_at(const struct snib__core *c, const struct snib__hold *
         return latest - (latest % period - phase + period) % period;
 }
 
-/* The lease was confirmed by the answer to the request sent at h->sent_at. */
-static void extend(struct snib__core *c, struct snib__hold *h, snib__ns now)
+/* The lease was confirmed by this answer to the request sent at h->sent_at. */
+static void extend(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__ns from = SNIB__BUG(deadline_from_reply) ? now : h->sent_at;
-        snib__ns until = snib__after(from, snib__lease_trusted(h->lease));
+        snib__ns from = SNIB__BUG(deadline_from_reply) ? now : h->sent_at, lease = snib__lease_given(h, r);
+        snib__ns until = snib__after(from, snib__lease_trusted(lease));
 
+        h->given_ms = lease < h->lease ? (uint32_t)snib__min(lease / SNIB__MS, UINT32_MAX) : 0;
         h->failures = 0;
         h->fault = 0;
         h->refused = false;
@@ -79,7 +93,7 @@ void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct s
         h->in_doubt = false;
         h->queued = false;
         h->hold_end = h->max_hold > 0 ? snib__after(h->sent_at, h->max_hold) : SNIB__NEVER;
-        extend(c, h, now);
+        extend(c, h, r, now);
         snib__hold_set(c, h, SNIB__HELD);
         snib__wait_done(c, h, SNIB__GRANTED, now);
         admit(c, h);
@@ -111,9 +125,9 @@ void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now)
  * lease is over. */
 static bool postpone(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        snib__ns until = h->deadline - h->lease / 2;
+        snib__ns lease = snib__held_lease(h), until = h->deadline - lease / 2;
 
-        until -= until % snib__max(h->lease / 64, 1); /* at few instants: what is due together is one node (timer.c) */
+        until -= until % snib__max(lease / 64, 1); /* at few instants: what is due together is one node (timer.c) */
         if (c->renewing < c->config.renewals || now >= until || !snib__list_empty(&h->calls))
                 return false;
         snib__list_append(&c->postponed, &h->postponed);
@@ -235,8 +249,8 @@ static void failed(struct snib__core *c, struct snib__hold *h, const struct snib
                 snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, SNIB__HEARD);
         }
         answer_once(c, h, r->error);
-        snib__hold_wake_at(c, h,
-                           snib__after(now, snib__hold_backoff(c, h, snib__min(SNIB__BACKOFF_MAX, h->lease / 8))));
+        snib__hold_wake_at(
+            c, h, snib__after(now, snib__hold_backoff(c, h, snib__min(SNIB__BACKOFF_MAX, snib__held_lease(h) / 8))));
         snib__held_idle(c, h, now);
 }
 
@@ -247,7 +261,7 @@ static void confirmed(struct snib__core *c, struct snib__hold *h, const struct s
                 snib__held_lose(c, h, SNIB_LOSS_GONE, now);
                 return;
         }
-        extend(c, h, now);
+        extend(c, h, r, now);
         h->in_doubt &= r->status != SNIB__GRANTED;
         if (r->status == SNIB__GRANTED)
                 admit(c, h);

@@ -17,6 +17,9 @@
 /* The longest sleep of a waiter before it asks again without having been told of a change: the
  * safety net under lost notifications. */
 #define SNIB__POLL_MAX SNIB__S
+/* And longer than this only if the holder's lease is known to end later: an engine that says when
+ * to look may be mistaken. */
+#define SNIB__LOOK_MAX (60 * SNIB__S)
 /* Back-off after failures: doubles from the first to the second, with full jitter. */
 #define SNIB__BACKOFF_MIN (10 * SNIB__MS)
 #define SNIB__BACKOFF_MAX SNIB__S
@@ -111,6 +114,9 @@ void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const st
 void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__status answer, snib__ns now);
 
 /* held.c */
+/* The lease that an answer gives it, and the one that it has. */
+snib__ns snib__lease_given(const struct snib__hold *h, const struct snib__reply *r);
+snib__ns snib__held_lease(const struct snib__hold *h);
 void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
 void snib__held_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now);
 void snib__held_wake(struct snib__core *c, struct snib__hold *h, snib__ns now);

@@ -332,11 +332,14 @@ static void go_on_waiting(struct snib__core *c, struct snib__hold *h, snib__ns d
                 ask(c, h, now);
 }
 
-/* Until the holder's lease is over, never longer than the safety net allows, spread a little. */
+/* Until the engine says, or as the safety net has it, never longer than the holder's lease, spread
+ * a little. */
 static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, const struct snib__reply *busy)
 {
         snib__ns delay = c->config.poll ? c->config.poll : SNIB__POLL_MAX;
 
+        if (busy->look_ms > 0 && !SNIB__BUG(look_ignored))
+                delay = snib__min(busy->look_ms, SNIB__LOOK_MAX / SNIB__MS) * SNIB__MS;
         if (snib__kind(h->kind)->polls)
                 delay = snib__min(SNIB__SPIN_MIN << snib__min(h->attempt - 1, 16),
                                   SNIB__BUG(spin_backoff_unbounded) ? SNIB__NEVER : SNIB__SPIN_MAX);
@@ -400,10 +403,10 @@ static void momentary(struct snib__core *c, struct snib__hold *h, const struct s
         snib__hold_finish(c, h);
 }
 
-/* How long after the request a grant is worth having. */
-static snib__ns trusted(const struct snib__hold *h)
+/* How long after the request this grant is worth having. */
+static snib__ns trusted(const struct snib__hold *h, const struct snib__reply *r)
 {
-        snib__ns lease = snib__lease_trusted(h->lease);
+        snib__ns lease = snib__lease_trusted(snib__lease_given(h, r));
 
         return h->max_hold > 0 ? snib__min(lease, h->max_hold) : lease;
 }
@@ -425,7 +428,7 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         } else if (r->status != SNIB__GRANTED || r->token <= 0 || h->observe) {
                 doubt(h);
                 refused(c, h, &nonsense, now);
-        } else if (!SNIB__BUG(deadline_from_reply) && h->sent_at + trusted(h) <= now) {
+        } else if (!SNIB__BUG(deadline_from_reply) && h->sent_at + trusted(h, r) <= now) {
                 doubt(h); /* born dead: by now it may be somebody else's */
                 not_now(c, h, &too_late, now);
         } else {
@@ -442,7 +445,7 @@ bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t att
         if (r->token <= 0 || (attempt != h->attempt && !SNIB__BUG(direct_grant_of_another_question)) ||
             snib__hold_momentary(h) || h->submit)
                 return false;
-        if (now - h->sent_at > trusted(h) / 8 && !SNIB__BUG(direct_grant_too_late))
+        if (now - h->sent_at > trusted(h, r) / 8 && !SNIB__BUG(direct_grant_too_late))
                 return false;
         snib__hold_forget(c, h);
         snib__held_begin(c, h, r, now);

@@ -110,8 +110,11 @@ struct snib__reply {
         int engine_code;
         const char *error_text; /* with FAILED: one line or NULL; lives until the next call of the engine's process() */
         int64_t token;          /* of the hold: the first of its tokens */
-        uint8_t streak;         /* GRANTED: how many in a row it was handed on to at a release, this one included */
-        int64_t left_ms;        /* of the present hold's lease; -1 unknown or none */
+        int64_t lease_ms; /* GRANTED, RENEWED: the lease that was given, if it is shorter than was asked for; 0: as
+                             asked. What was given before is not cut short by it */
+        int64_t look_ms;  /* BUSY: when to ask again, if nothing is heard before; 0: as core thinks right */
+        uint8_t streak;   /* GRANTED: how many in a row it was handed on to at a release, this one included */
+        int64_t left_ms;  /* of the present hold's lease; -1 unknown or none */
         bool held;
         struct snib__seat holder;
         int64_t position;     /* ours in the queue, 1 = next; 0 not queued */

@@ -805,11 +805,106 @@ static void what_the_engine_does_not_take_is_answered(void **state)
         assert_int_equal(snib__core_deadline(&r.core), SNIB__NEVER);
 }
 
+static void answered_with_lease(struct rig *r, enum snib__status status, int64_t lease_ms)
+{
+        struct snib__reply a = {.status = status, .token = 7, .lease_ms = lease_ms};
+
+        snib__core_reply_hold(&r->core, r->hold, r->cookie, r->attempt, &a, r->now);
+}
+
+/* The smaller of the lease that was asked for and the one that was given: for the deadline, and for
+ * when to renew. */
+static void the_lease_that_was_given_counts(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, true);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        answered_with_lease(&r, SNIB__GRANTED, 6000);
+        expect(&r, "answer 1; ");
+        assert_int_equal(h.valid_until, r.now + snib__lease_trusted(6 * SNIB__S));
+        pass(&r, 2 * SNIB__S);
+        expect(&r, "renew#2; ");
+        assert_int_equal(r.op.lease_ms, 30000); /* it is asked for again */
+        answered_with_lease(&r, SNIB__RENEWED, 60000);
+        assert_int_equal(h.valid_until, r.now + snib__lease_trusted(30 * SNIB__S));
+        pass(&r, 10 * SNIB__S);
+        expect(&r, "renew#3; ");
+        answered_with_lease(&r, SNIB__RENEWED, 0);
+        assert_int_equal(h.valid_until, r.now + snib__lease_trusted(30 * SNIB__S));
+}
+
+/* It is over when the answer comes: given back, not returned. */
+static void a_lease_that_is_over_when_it_is_given_is_none(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+
+        rig_init(&r, true);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        pass(&r, 500 * SNIB__MS);
+        answered_with_lease(&r, SNIB__GRANTED, 400);
+        expect(&r, "answer -11; release#2; ");
+}
+
+static void busy_with_look(struct rig *r, int64_t look_ms)
+{
+        struct snib__reply a = {.status = SNIB__BUSY, .left_ms = -1, .look_ms = look_ms};
+
+        snib__core_reply_hold(&r->core, r->hold, r->cookie, r->attempt, &a, r->now);
+        expect(r, "");
+}
+
+/* What an answer says comes before what the engine says, and that before what core thinks right. */
+static void the_engine_says_when_to_ask_again(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, true);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        expect(&r, "acquire#1; ");
+        busy_with_look(&r, 50);
+        pass(&r, 49 * SNIB__MS);
+        expect(&r, "");
+        pass(&r, 6 * SNIB__MS);
+        expect(&r, "acquire#2; ");
+        busy_with_look(&r, 5000);
+        pass(&r, 4999 * SNIB__MS);
+        expect(&r, "");
+        pass(&r, 400 * SNIB__MS);
+        expect(&r, "acquire#3; ");
+        r.core.config.poll = 200 * SNIB__MS;
+        busy_with_look(&r, 0);
+        pass(&r, 213 * SNIB__MS);
+        expect(&r, "acquire#4; ");
+        r.core.config.poll = 0;
+        busy_with_look(&r, 0);
+        pass(&r, 999 * SNIB__MS);
+        expect(&r, "");
+        pass(&r, 65 * SNIB__MS);
+        expect(&r, "acquire#5; ");
+        busy_with_look(&r, INT64_MAX);
+        assert_true(snib__core_deadline(&r.core) - r.now <= 64 * SNIB__S);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(acquire_and_release),
             cmocka_unit_test(what_the_engine_does_not_take_is_answered),
+            cmocka_unit_test(the_lease_that_was_given_counts),
+            cmocka_unit_test(a_lease_that_is_over_when_it_is_given_is_none),
+            cmocka_unit_test(the_engine_says_when_to_ask_again),
             cmocka_unit_test(a_hold_is_left_to_its_lease),
             cmocka_unit_test(leaving_what_was_taken_is_lost),
             cmocka_unit_test(only_the_last_acquire_leaves),

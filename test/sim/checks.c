@@ -226,7 +226,7 @@ void sim_check_server(struct sim *w, int actor)
         for (int i = 0; i < w->options.names; i++) {
                 struct sim_seen *seen = &w->seen[i];
                 const struct sim_truth *t = w->store->truth(w, i);
-                bool unsaid = actor < 0 || t->edition == seen->edition;
+                bool unsaid = actor < 0 || t->edition == seen->edition || sim_untold(w);
 
                 if (t->edition == seen->edition && w->now < seen->next_end)
                         continue;

@@ -86,6 +86,7 @@ static void effect(struct sim *w, struct sim_client *c, const struct snib__effec
 {
         switch (e->kind) {
         case SNIB__EFFECT_LOST:
+                sim_check_lost(w, c, snib__container(e->hold, struct sim_hold, hold));
                 sim_app_lost(w, c, e->hold);
                 break;
         case SNIB__EFFECT_ANSWER:

@@ -102,6 +102,9 @@ static const struct {
     {"direct_grant_too_late", "S2", SIM_PLAIN, -1},
     {"direct_grant_lease_short", "S2", SIM_PLAIN, SIM_QUEUE},
     {"refused_request_waited_for", "R4", ANYWHERE},
+    {"given_lease_ignored", "S2", ANYWHERE},
+    {"renewed_by_the_asked_lease", "L7", ANYWHERE},
+    {"look_ignored", "L2", SIM_PLAIN, SIM_WATCH},
     /* the scripts */
     {"direct_grant_to_the_dead", "L3", SIM_PLAIN, SIM_BYTES},
     {"direct_grant_unheard", "L3", SIM_PLAIN, SIM_BYTES},

@@ -97,6 +97,12 @@ static void draw_variations(struct sim_options *o)
         struct snib__prng prng = {o->seed ^ 0xfac75ULL}, *p = &prng;
 
         o->token_block = below(p, 4) ? SNIB__TOKEN_BLOCK : 1;
+        o->lease_given = below(p, 4) ? 0 : o->lease_min / 2 + (snib__ns)below(p, (uint64_t)o->lease_max);
+        o->untold = below(p, 4) == 0;
+        if (o->untold)
+                o->poll = PICK(p, 0, 100 * SNIB__MS, 300 * SNIB__MS, 1500 * SNIB__MS);
+        if (o->untold && coin(p))
+                o->look = PICK(p, 50 * SNIB__MS, 200 * SNIB__MS, 700 * SNIB__MS, 1200 * SNIB__MS);
         o->memory_share = below(p, 4) ? 0 : 1 + (int)below(p, 30);
 }
 
@@ -185,6 +191,11 @@ void sim_options_print(const struct sim_options *o)
         print_time("safety", o->safety);
         print_time("think", o->think);
         print_time("hold", o->hold);
+        print_time("lease_given", o->lease_given);
+        if (o->untold && o->store == SIM_WATCH)
+                printf("  untold");
+        print_time("poll", o->poll);
+        print_time("look", o->look);
         printf("\n  one in so long:");
         print_time("cuts", o->cuts);
         print_time("half_opens", o->half_opens);

@@ -10,8 +10,17 @@
 #include <snib/error.h>
 #include <string.h>
 
-/* The safety net's longest sleep with its jitter; core/internal.h: SNIB__POLL_MAX. */
-#define POLL_MAX (SNIB__S + SNIB__S / 16)
+/* The longest sleep of one who is told nothing, with its jitter and the drift of clocks: the safety
+ * net's (core/internal.h: SNIB__POLL_MAX), or what the engine says. */
+static snib__ns poll_most(const struct sim *w, int kind)
+{
+        const struct sim_options *o = &w->options;
+        snib__ns poll = !sim_untold(w) || kind == SNIB_KIND_SPIN ? 0 : o->look ? o->look : o->poll;
+
+        if (!poll)
+                poll = SNIB__S;
+        return poll + poll / 16 + poll / 100;
+}
 
 /* By so much the clock of the server's scripts may be ahead of the world's. */
 #define SIM_SCRIPT_MS 2
@@ -243,7 +252,7 @@ static void check_waiter(struct sim *w, const struct sim_client *c, const struct
         if (!h->open_unsaid && h->log->kind != SNIB_KIND_SPIN && waits > trips(w, h->log))
                 sim_fail(w, SIM_UNSAFE, invariant, "%s is free for #%d of client %d for %lld us, and it waits",
                          w->names[h->name], h->log->number, c->index, (long long)waits / 1000);
-        if (waits > POLL_MAX + POLL_MAX / 100 + trips(w, h->log))
+        if (waits > poll_most(w, h->log->kind) + trips(w, h->log))
                 sim_fail(w, SIM_UNSAFE, "L2", "%s fell free %lld ms ago, and #%d of client %d waits", w->names[h->name],
                          (long long)(waits / SNIB__MS), h->log->number, c->index);
 }
@@ -289,6 +298,21 @@ void sim_check_progress(struct sim *w)
                 if (c->alive && c->running && !c->closing)
                         check_client(w, c);
         }
+}
+
+/* Whoever runs, and is connected for long, renews what it is to keep. */
+void sim_check_lost(struct sim *w, const struct sim_client *c, const struct sim_hold *h)
+{
+        const struct snib__hold *hold = &h->hold;
+        snib__ns since = snib__max(snib__max(c->linked_at, c->running_at), w->settled_at), lease = hold->lease;
+
+        if (w->options.store != SIM_BYTES && w->options.lease_given)
+                lease = snib__min(lease, w->options.lease_given);
+        if (!w->settled || !hold->keep || hold->max_hold || since == SNIB__NEVER || w->now - since < 2 * lease ||
+            lease < 10 * trips(w, h->log) || c->closing)
+                return;
+        if (hold->loss == SNIB_LOSS_EXPIRED || hold->loss == SNIB_LOSS_UNREACHABLE)
+                sim_fail(w, SIM_UNSAFE, "L7", "client %d did not renew #%d in time", c->index, h->log->number);
 }
 
 /* ---- the end ---- */

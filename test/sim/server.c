@@ -46,6 +46,7 @@ static void hint(struct sim *w, int client, enum sim_message_kind kind, int name
                 m->id = news->id;
                 m->tag.attempt = news->number;
                 m->reply.token = news->token;
+                m->reply.lease_ms = w->options.lease_given / SNIB__MS;
         }
         sim_message_down(w, m, true);
 }
@@ -119,7 +120,7 @@ static void tell(struct sim *w, int name, const struct snib__op *op, const struc
         for (size_t i = 0; i < change->tells; i++)
                 if (change->tell[i].kind == SNIB__TELL_GRANTED || w->options.store == SIM_QUEUE)
                         hint_owner(w, name, &change->tell[i]);
-        if (w->options.store == SIM_QUEUE || op->kind == SNIB_KIND_SPIN ||
+        if (w->options.store == SIM_QUEUE || sim_untold(w) || op->kind == SNIB_KIND_SPIN ||
             !(ended || reply->status == SNIB__DONE || (op->kind == SNIB_KIND_ELECTION && moved)))
                 return;
         for (int i = 0; i < w->options.clients; i++)
@@ -251,6 +252,20 @@ static void take_hello(struct sim *w, struct sim_message *m)
         answer(w, m, SIM_WELCOME);
 }
 
+/* An engine may give less of a lease than is asked for, and say when to ask again. */
+static void serve(struct sim *w, struct sim_message *m)
+{
+        int64_t most_ms = w->options.lease_given / SNIB__MS;
+
+        if (most_ms && m->op.lease_ms > most_ms)
+                m->op.lease_ms = most_ms;
+        apply(w, m->client, m->name, &m->op, &m->reply);
+        if (most_ms && (m->reply.status == SNIB__GRANTED || m->reply.status == SNIB__RENEWED))
+                m->reply.lease_ms = most_ms;
+        if (sim_untold(w) && m->reply.status == SNIB__BUSY)
+                m->reply.look_ms = w->options.look / SNIB__MS;
+}
+
 void sim_server_take(struct sim *w, struct sim_message *m)
 {
         struct sim_messages *s = sim_messages_of(w);
@@ -262,7 +277,7 @@ void sim_server_take(struct sim *w, struct sim_message *m)
         } else if (w->now < s->down_until) {
                 answer(w, m, SIM_RESET);
         } else if (m->kind == SIM_OP) {
-                apply(w, m->client, m->name, &m->op, &m->reply);
+                serve(w, m);
                 answer(w, m, SIM_REPLY);
         } else if (current) {
                 p->subscribed[m->name] = m->kind == SIM_SUBSCRIBE;

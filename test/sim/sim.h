@@ -106,8 +106,11 @@ struct sim_options {
         snib__ns pause_max;
         int split_share; /* pieces of a byte stream that are cut small */
         int loss_share, hostile_share, note_loss_share, note_dup_share;
-        int memory_share; /* requests that the engine does not take */
-        int token_block;  /* tokens of a grant; messages */
+        int memory_share;     /* requests that the engine does not take */
+        int token_block;      /* tokens of a grant; messages */
+        snib__ns lease_given; /* the longest that the server of messages gives, 0: what is asked for */
+        snib__ns poll, look;  /* of an engine that nobody tells of a change: what it says of itself, and in an answer */
+        bool untold;          /* it is one: messages with watches, without them */
         /* a fleet */
         enum sim_subject fleet; /* SIM_MULTI, SIM_RED, SIM_STRIPED; else one server alone */
         int servers, teams;
@@ -336,6 +339,12 @@ struct sim {
         struct snib__list spare[2];
 };
 
+/* Those who wait without a queue are told nothing. */
+static inline bool sim_untold(const struct sim *w)
+{
+        return w->options.store == SIM_WATCH && w->options.untold;
+}
+
 /* world.c */
 /* Runs one seed to its end; w is zero or was used before. */
 enum sim_verdict sim_run(struct sim *w, uint64_t seed, bool tracing);
@@ -489,6 +498,8 @@ void sim_check_order(struct sim *w, int name, const struct sim_seen *before, con
 void sim_check_open(struct sim *w, struct sim_hold *h, bool unsaid);
 /* Before an event. */
 void sim_check_progress(struct sim *w);
+/* Its client lost it. */
+void sim_check_lost(struct sim *w, const struct sim_client *c, const struct sim_hold *h);
 /* Nothing may be left: at once of those that live, after a lease of anybody. */
 void sim_check_left(struct sim *w, bool of_anybody);
 

@@ -266,6 +266,7 @@ static void take_hint(struct simnet *e, struct sim_message *m, snib__ns now)
                 n->id = m->id;
                 n->tag.attempt = m->tag.attempt;
                 n->reply.token = m->reply.token;
+                n->reply.lease_ms = m->reply.lease_ms;
         }
 }
 
@@ -424,7 +425,8 @@ void sim_simnet_open(struct sim *w, struct sim_client *c)
         e->facts.token_block = w->options.token_block;
         e->facts.queues = w->options.store == SIM_QUEUE ? SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN)
                                                         : SNIB__KIND_BIT(SNIB_KIND_FAIR);
-        e->facts.traits = w->options.store == SIM_QUEUE ? 0 : SNIB__TRAIT_WATCH;
+        e->facts.traits = w->options.store == SIM_QUEUE || sim_untold(w) ? 0 : SNIB__TRAIT_WATCH;
+        e->facts.poll = sim_untold(w) ? w->options.poll : 0;
         e->world = w;
         e->client = c;
         snib__list_init(&e->notes);
