@@ -60,16 +60,15 @@ static int check_shared(const char *url, const char *what)
         return 0;
 }
 
-/* A server that cannot be reached now is one of those that do not grant. It is named, and dialled
- * on while the others are asked. */
-static void say_absent(const snib_client *client, const struct snib_error *err)
+/* A server that cannot be reached now is one of those that do not grant. It is dialled on. */
+void snib__session_say_absent(const snib_client *client, const char *why)
 {
         const char *shown = snib_client_url(client);
         char safe[2][SNIB__SAFE_MAX];
 
         snib__out_note("unreachable", "--red %s: %s; going on without it",
                        snib__out_safe(shown, strlen(shown), safe[0], sizeof(safe[0])),
-                       snib__out_safe(err->text, strlen(err->text), safe[1], sizeof(safe[1])));
+                       snib__out_safe(why, strlen(why), safe[1], sizeof(safe[1])));
 }
 
 /* One after the other, of which each has its share of the time that is left. */
@@ -90,8 +89,9 @@ static int open_red(struct session *s, struct snib_options *options)
                 int r = snib_open(&s->clients[i], url, options, &err);
                 if (r < 0)
                         return snib__session_fail(s, r, &err, "--red");
+                s->absent[i] = err.code != 0;
                 if (err.code)
-                        say_absent(s->clients[i], &err);
+                        snib__session_say_absent(s->clients[i], err.text);
                 s->client_count++;
         }
         s->client = s->clients[0];

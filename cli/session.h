@@ -21,13 +21,17 @@ struct session {
         struct target target;
         const struct options *options;
         bool url_from_environment;
-        int64_t max_hold_ms; /* for the target's locks; 0: none */
-        int64_t opening_ms;  /* what opening took of the wait's limit */
-        bool leaving;        /* the process ends, and waits for nobody: see snib__session_leave() */
+        int64_t max_hold_ms;          /* for the target's locks; 0: none */
+        int64_t opening_ms;           /* what opening took of the wait's limit */
+        bool absent[SNIB__TEXTS_MAX]; /* of --red: this one could not be opened, which was told */
+        bool leaving;                 /* the process ends, and waits for nobody: see snib__session_leave() */
 };
 
 /* Opens the client, or those of --red: 0, or an exit code after a message. `label` may be NULL. */
 int snib__session_open(struct session *s, const struct options *o, const char *label);
+
+/* Tells that one of --red cannot be reached, and why; the others are asked on. */
+void snib__session_say_absent(const snib_client *client, const char *why);
 
 /* Frees clients and target; copes with any half-made session. Waits for what is still held to be
  * released. */

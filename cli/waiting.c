@@ -295,6 +295,15 @@ static void on_info(void *arg, int result, const struct snib_lock_info *info, co
         w->looked = true;
 }
 
+/* Of several servers: what the one says that knows of a holder. */
+static void on_member(void *arg, int result, const struct snib_lock_info *info, const struct snib_error *err)
+{
+        const struct waiting *w = arg;
+
+        if (!w->looked || (info && info->held))
+                on_info(arg, result, info, err);
+}
+
 static void look(struct waiting *w, int64_t now)
 {
         if (w->session->options->quiet)
@@ -302,7 +311,10 @@ static void look(struct waiting *w, int64_t now)
         if (w->looking || now < w->next_look_ns)
                 return;
         w->next_look_ns = now + LOOK_MS * MS;
-        w->looking = snib__target_look_async(&w->session->target, on_info, w);
+        if (w->members.session)
+                snib__members_ask(&w->members, (LOOK_MS - FRAME_MS) * MS);
+        else
+                w->looking = snib__target_look_async(&w->session->target, on_info, w);
 }
 
 static void hear(struct waiting *w)
@@ -346,6 +358,10 @@ static void turn(struct waiting *w, int64_t limit_ns)
                 return;
         if (now >= w->start_ns + (SILENT_MS - 50) * MS)
                 look(w, now);
+        if (snib__members_news(&w->members)) {
+                erase(w);
+                snib__members_say(&w->members);
+        }
         show(w, now);
 }
 
@@ -363,7 +379,7 @@ static void put_facts(struct json *j, const void *arg)
                 snib__holder_json(j, &w->info);
 }
 
-static int gave_up(struct waiting *w, int64_t wait_ms)
+static int gave_up(struct waiting *w, int64_t wait_ms, const char *absent)
 {
         char name[SNIB__SAFE_MAX];
         char holder[SNIB__HOLDER_MAX] = "";
@@ -378,11 +394,12 @@ static int gave_up(struct waiting *w, int64_t wait_ms)
         if (known)
                 snib__holder_text(&w->info, holder);
         if (wait_ms == 0 && known && held_ms(w) >= 0)
-                return snib__out_no(&no, "%s is held by %s for %s", name, holder, snib__out_duration(held_ms(w), held));
+                return snib__out_no(&no, "%s is held by %s for %s%s", name, holder,
+                                    snib__out_duration(held_ms(w), held), absent);
         if (wait_ms == 0)
-                return snib__out_no(&no, "%s is held%s%s", name, known ? " by " : "", holder);
-        return snib__out_no(&no, "gave up on %s after %s%s%s%s", name, waited, known ? "; holder " : "", holder,
-                            known && same_holder(&w->first, &w->info) ? " unchanged" : "");
+                return snib__out_no(&no, "%s is held%s%s%s", name, known ? " by " : "", holder, absent);
+        return snib__out_no(&no, "gave up on %s after %s%s%s%s%s", name, waited, known ? "; holder " : "", holder,
+                            known && same_holder(&w->first, &w->info) ? " unchanged" : "", absent);
 }
 
 /* What to do about a hold of a process above. */
@@ -440,7 +457,7 @@ static void got(const struct waiting *w)
 /* The last question, for the message: each lock until one is held, or the time is over. */
 static void look_once_more(struct waiting *w, int64_t until)
 {
-        if (w->session->options->quiet)
+        if (w->session->options->quiet || w->members.session)
                 return;
         for (int i = 0; i < w->session->target.count && !(i && w->info.held); i++) {
                 w->looking = w->looking || snib__target_look_async(&w->session->target, on_info, w);
@@ -486,6 +503,34 @@ static int wrong_kind(struct waiting *w, int64_t until)
                               name, snib_kind_text(a.info.kind), other_way(s->options, &a.info));
 }
 
+/* The error, and of --red whom it is about. */
+static int failed(const struct waiting *w, const char *absent)
+{
+        const struct session *s = w->session;
+        char safe[4 * SNIB_ERROR_TEXT_MAX];
+        const char *text = w->err.text[0] ? w->err.text : snib_strerror(w->result);
+
+        return snib__out_fail(snib__exit_of(w->result, s->url_from_environment), snib_error_name(w->result), "%s%s",
+                              snib__out_safe(text, strlen(text), safe, sizeof(safe)), absent);
+}
+
+/* Why it was not acquired. */
+static int refused(struct waiting *w, int64_t wait_ms)
+{
+        char absent[2048];
+        int64_t now = snib__clock_boot();
+        int64_t until = wait_ms > 0 ? w->start_ns + (wait_ms + WORDS_MS) * MS : now + LOOK_MS * MS;
+        int64_t soon = until < now + WORDS_MS * MS ? until : now + WORDS_MS * MS;
+
+        if (w->result == SNIB_EKIND)
+                return wrong_kind(w, until);
+        snib__members_absent(&w->members, w->result < 0 ? soon : until, absent, sizeof(absent));
+        if (w->result < 0)
+                return failed(w, absent);
+        look_once_more(w, until);
+        return w->nested ? held_above(w, wait_ms) : gave_up(w, wait_ms, absent);
+}
+
 int snib__waiting_acquire(struct waiting *w, int64_t wait_ms)
 {
         struct snib_error err = SNIB_ERROR_INIT;
@@ -497,6 +542,7 @@ int snib__waiting_acquire(struct waiting *w, int64_t wait_ms)
         w->start_ns = snib__clock_boot() - (wait_ms > left_ms ? wait_ms - left_ms : 0) * MS;
         w->next_line_ns = w->start_ns + SILENT_MS * MS;
         w->next_look_ns = w->next_line_ns - 50 * MS;
+        snib__members_begin(&w->members, w->session, on_member, w);
         int r = snib__target_acquire_async(&w->session->target, w->nested ? 0 : left_ms, on_acquired, w, &err);
         if (r < 0)
                 return snib__session_fail(w->session, r, &err, NULL);
@@ -514,11 +560,5 @@ int snib__waiting_acquire(struct waiting *w, int64_t wait_ms)
                 got(w);
                 return 0;
         }
-        int64_t until = wait_ms > 0 ? w->start_ns + (wait_ms + WORDS_MS) * MS : snib__clock_boot() + LOOK_MS * MS;
-        if (w->result == SNIB_EKIND)
-                return wrong_kind(w, until);
-        if (w->result < 0)
-                return snib__session_fail(w->session, w->result, &w->err, NULL);
-        look_once_more(w, until);
-        return w->nested ? held_above(w, wait_ms) : gave_up(w, wait_ms);
+        return refused(w, wait_ms);
 }

@@ -7,6 +7,7 @@
  * until the session is closed: answers to questions asked meanwhile may still come.
  */
 
+#include "members.h"
 #include "nest.h"
 #include "session.h"
 
@@ -37,6 +38,7 @@ struct waiting {
         int64_t info_ns; /* when it was filled */
         struct snib_lock_info info;
         struct snib_lock_info first;
+        struct members members; /* of --red */
 };
 
 /* w->held is the caller's; or it is empty, and the answer is the exit code after a message (0 is

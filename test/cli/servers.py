@@ -60,6 +60,32 @@ def absent_red_members_are_named():
             s.end()
 
 
+def vanished_red_members_are_named():
+    """One goes while it waits, another at the end of the wait: lines of the wait, and its last."""
+    servers = [Redis(tap.directory) for _ in range(3)]
+    red = [w for s in servers for w in ("--red", s.url)]
+    try:
+        holder = start("run", *red, "gone", "--", "sh", "-c", "echo; exec sleep 60")
+        holder.stdout.readline()
+        waiter = start("run", *red, "-w", "4", "gone", "--", "echo", "ran")
+        assert b"waiting for gone" in waiter.stderr.readline()
+        servers[1].process.send_signal(signal.SIGSTOP)
+        line = waiter.stderr.readline()
+        assert line.startswith(f"snib: --red {servers[1].url}: ".encode()) and b"going on without it" in line, line
+        servers[2].process.send_signal(signal.SIGSTOP)
+        done = finish(waiter)
+        assert done.code in (69, 75, 122) and "ran" not in done.out, done
+        last = done.err.splitlines()[-1]
+        assert last.count("no answer from") == 1 and servers[0].url not in last, done
+        for s in servers[1:]:
+            assert s.url in last, done
+        holder.kill()
+        finish(holder)
+    finally:
+        for s in servers:
+            s.end()
+
+
 class Old:
     """A Redis 5, as far as it is asked: no HELLO, no SCAN by type."""
 
@@ -218,7 +244,7 @@ def errors_say_everything_once():
 
 
 SKIP = tap.skip_without_redis()
-for test in (cluster_node_is_refused, user_without_info_opens, absent_red_members_are_named, loss_says_what_was_refused,
+for test in (cluster_node_is_refused, user_without_info_opens, absent_red_members_are_named, vanished_red_members_are_named, loss_says_what_was_refused,
              loss_says_that_the_password_is_wrong, loss_says_that_the_connection_is_refused,
              loss_says_that_the_server_is_silent, no_grace_beside_the_next_holder, stopped_or_ended_by_itself,
              an_end_that_was_asked_for_is_one, unconfirmed_release_is_told_with_q, errors_say_everything_once):
