@@ -140,6 +140,7 @@ static void counts_of_a_latch(void **state)
         REFUSED(snib_latch_set(a.latch, INT64_MAX, &a.err), SNIB_ELIMIT, "count");
         REFUSED(snib_latch_count_down(a.latch, 0, NULL, &a.err), SNIB_EINVAL, "by is 0");
         REFUSED(snib_latch_count_down(a.latch, -1, NULL, &a.err), SNIB_EINVAL, "by");
+        REFUSED(snib_latch_count_down(a.latch, INT64_MIN, NULL, &a.err), SNIB_EINVAL, "by");
         REFUSED(snib_latch_query(a.latch, NULL, &a.err), SNIB_EINVAL, "ret_count");
         REFUSED(snib_latch_await(a.latch, -2, &a.err), SNIB_EINVAL, "wait_ms");
         REFUSED(snib_latch_await(NULL, 0, &a.err), SNIB_EINVAL, "latch");
