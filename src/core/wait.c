@@ -17,7 +17,7 @@
 /* Whether a refused one has a place in the engine's queue. */
 static bool queues(const struct snib__core *c, const struct snib__hold *h)
 {
-        return c->config.queues & SNIB__KIND_BIT(h->kind);
+        return !snib__kind(h->kind)->polls && c->config.queues & SNIB__KIND_BIT(h->kind);
 }
 
 /* An ACQUIRE of it may have taken something, or still take it. A request that was repeated and

@@ -119,7 +119,7 @@ struct snib__facts {
                                          suite */
         unsigned traits;              /* enum snib__trait */
         uint32_t queues;              /* SNIB__KIND_BITs: ACQUIRE with enqueue leaves a place in a queue, and the turn
-                                         comes as GRANTED. FAIR is always one of them, SPIN never */
+                                         comes as GRANTED. FAIR is always one of them; what polls is never asked so */
         int token_block; /* so many tokens come with a grant of a plain or fenced lock: the one that it names, and those
                             after it. With 1 nothing is handed over within a client */
         snib__ns poll; /* a waiter that is told nothing asks again after so long, or before; 0: as core thinks right */

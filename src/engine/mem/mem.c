@@ -512,7 +512,7 @@ static const struct snib__facts facts = {
                     SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK | SNIB_CAP_SEMAPHORE |
                     SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER | SNIB_CAP_LOCK_QUEUE,
         },
-    .queues = SNIB__KINDS_ALL & ~SNIB__KIND_BIT(SNIB_KIND_SPIN),
+    .queues = SNIB__KINDS_ALL,
     .token_block = SNIB__TOKEN_BLOCK,
 };
 static const struct snib__facts *const forms[] = {&facts, NULL};

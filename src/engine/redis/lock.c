@@ -29,6 +29,14 @@ static bool wrong_kind(struct redis *r, struct request *q, const struct snib__re
         return true;
 }
 
+/* The server counts its tokens. */
+static bool counted(int kind)
+{
+        const struct row *row = snib__lock_row(kind, SNIB__ACQUIRE);
+
+        return row && row->script == SNIB__SCRIPT_ACQUIRE_FENCED;
+}
+
 /* Whoever waits for it stands in a queue at the server. */
 static bool queues(int kind)
 {
@@ -72,7 +80,7 @@ static bool acquired(struct redis *r, struct request *q, const struct snib__resp
                         return false;
                 /* A plain lock's token is the instant of its acquire: a confirmation knows it only
                  * from the client. */
-                if (q->op.kind == SNIB_KIND_FENCED || q->op.kind == SNIB_KIND_ELECTION)
+                if (counted(q->op.kind))
                         p->token -= snib__kind(q->op.kind)->tokens - 1;
                 else if (v[1].integer == 2 && q->op.token > 0)
                         p->token = q->op.token;
@@ -221,7 +229,7 @@ static bool described(struct redis *r, struct request *q, const struct snib__res
 
         if (found != FITS)
                 return found == REFUSED;
-        if (q->op.kind != SNIB_KIND_ANY && q->op.kind != SNIB_KIND_FENCED && q->op.kind != SNIB_KIND_ELECTION)
+        if (q->op.kind != SNIB_KIND_ANY && !counted(q->op.kind))
                 q->reply.token = -1;
         snib__decode_complete(r, q, true, now);
         return true;
