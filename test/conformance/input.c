@@ -254,8 +254,8 @@ static bool are_numbers(const struct noun *a, const struct noun *b)
 
 static void one_name_is_of_one_kind(void **state)
 {
-        for (int i = 0; i < NOUNS; i++)
-                for (int j = 0; j < NOUNS; j++) {
+        for (int i = 0; i < nouns_count; i++)
+                for (int j = 0; j < nouns_count; j++) {
                         if (nouns[i].cap & ~caps || nouns[j].cap & ~caps || family(&nouns[i]) == family(&nouns[j]))
                                 continue;
                         if (!server || !are_numbers(&nouns[i], &nouns[j]))
@@ -263,11 +263,14 @@ static void one_name_is_of_one_kind(void **state)
                 }
 }
 
+/* A side is shut by the other one. */
+static int shut_by(int kind)
+{
+        return kind == SNIB_KIND_READ ? SNIB_KIND_WRITE : kind == SNIB_KIND_WRITE ? SNIB_KIND_READ : kind;
+}
+
 static void everything_is_described(void **state)
 {
-        static const int kinds[NOUNS] = {SNIB_KIND_LOCK,  SNIB_KIND_FENCED,   SNIB_KIND_FAIR,      SNIB_KIND_SPIN,
-                                         SNIB_KIND_WRITE, SNIB_KIND_READ,     SNIB_KIND_SEMAPHORE, SNIB_KIND_PERMITS,
-                                         SNIB_KIND_LATCH, SNIB_KIND_ELECTION, SNIB_KIND_REGISTER};
         snib_client *c = open_as("described");
         struct snib_error err = SNIB_ERROR_INIT;
         struct snib_lock_info info = SNIB_LOCK_INFO_INIT;
@@ -276,7 +279,7 @@ static void everything_is_described(void **state)
         assert_int_equal(snib_describe(c, "", 0, &info, &err), SNIB_ENAME);
         assert_int_equal(snib_describe(NULL, "x", 0, &info, &err), SNIB_EINVAL);
         assert_int_equal(snib_describe(c, "x", 0, NULL, &err), SNIB_EINVAL);
-        for (int i = 0; i < NOUNS; i++) {
+        for (int i = 0; i < nouns_count; i++) {
                 struct obj *o;
 
                 if (nouns[i].cap & ~caps)
@@ -286,7 +289,7 @@ static void everything_is_described(void **state)
                 assert_int_equal(snib_describe(c, nouns[i].text, 0, &info, NULL), 1);
                 /* A plain lock, a spin lock and an election may be stored without a difference. */
                 if (family(&nouns[i]) != 0 && info.kind != SNIB_KIND_COUNTER)
-                        assert_int_equal(info.kind, kinds[i]);
+                        assert_int_equal(info.kind, shut_by(nouns[i].kind));
                 assert_true(strlen(snib_kind_text(info.kind)) > 3);
                 obj_open(o);
                 obj_clean(o);

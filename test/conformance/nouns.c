@@ -262,29 +262,34 @@ static void reg_clean(struct obj *o)
         (void)snib_register_delete(o->reg, SNIB_ANY_VERSION, NULL);
 }
 
-#define LOCK(text, kind, cap)                                                                                         \
-        {                                                                                                             \
-                text, cap, kind, lock_make, lock_take, lock_take_async, lock_cancel, lock_shut, blocker_release, NULL \
+#define LOCK(text, kind, lock_kind, cap)                                                                   \
+        {                                                                                                  \
+                text, cap, kind, lock_kind, lock_make, lock_take, lock_take_async, lock_cancel, lock_shut, \
+                    blocker_release, NULL                                                                  \
         }
 
-const struct noun nouns[NOUNS] = {
-    LOCK("lock", SNIB_LOCK_REENTRANT, SNIB_CAP_LOCK),
-    LOCK("fenced lock", SNIB_LOCK_FENCED, SNIB_CAP_FENCED),
-    LOCK("fair lock", SNIB_LOCK_FAIR, SNIB_CAP_FAIR),
-    LOCK("spin lock", SNIB_LOCK_SPIN, SNIB_CAP_LOCK),
-    {"read side", SNIB_CAP_RWLOCK, 0, read_make, lock_take, lock_take_async, lock_cancel, read_shut, blocker_release,
-     NULL},
-    {"write side", SNIB_CAP_RWLOCK, 0, write_make, lock_take, lock_take_async, lock_cancel, write_shut, blocker_release,
-     NULL},
-    {"semaphore", SNIB_CAP_SEMAPHORE, 0, sem_make, sem_take, sem_take_async, sem_cancel, sem_shut, sem_open, sem_clean},
-    {"permits", SNIB_CAP_PERMITS, 0, permits_make, permits_take, permits_take_async, permits_cancel, permits_shut,
-     blocker_release, permits_clean},
-    {"latch", SNIB_CAP_LATCH, 0, latch_make, latch_take, latch_take_async, latch_cancel, latch_shut, latch_open,
-     latch_clean},
-    {"election", SNIB_CAP_ELECTION, 0, election_make, election_take, election_take_async, election_cancel,
-     election_shut, blocker_release, NULL},
-    {"register", SNIB_CAP_REGISTER, 0, reg_make, reg_take, reg_take_async, reg_cancel, reg_write, reg_write, reg_clean},
+const struct noun nouns[] = {
+    LOCK("lock", SNIB_KIND_LOCK, SNIB_LOCK_REENTRANT, SNIB_CAP_LOCK),
+    LOCK("fenced lock", SNIB_KIND_FENCED, SNIB_LOCK_FENCED, SNIB_CAP_FENCED),
+    LOCK("fair lock", SNIB_KIND_FAIR, SNIB_LOCK_FAIR, SNIB_CAP_FAIR),
+    LOCK("spin lock", SNIB_KIND_SPIN, SNIB_LOCK_SPIN, SNIB_CAP_LOCK),
+    {"read side", SNIB_CAP_RWLOCK, SNIB_KIND_READ, 0, read_make, lock_take, lock_take_async, lock_cancel, read_shut,
+     blocker_release, NULL},
+    {"write side", SNIB_CAP_RWLOCK, SNIB_KIND_WRITE, 0, write_make, lock_take, lock_take_async, lock_cancel, write_shut,
+     blocker_release, NULL},
+    {"semaphore", SNIB_CAP_SEMAPHORE, SNIB_KIND_SEMAPHORE, 0, sem_make, sem_take, sem_take_async, sem_cancel, sem_shut,
+     sem_open, sem_clean},
+    {"permits", SNIB_CAP_PERMITS, SNIB_KIND_PERMITS, 0, permits_make, permits_take, permits_take_async, permits_cancel,
+     permits_shut, blocker_release, permits_clean},
+    {"latch", SNIB_CAP_LATCH, SNIB_KIND_LATCH, 0, latch_make, latch_take, latch_take_async, latch_cancel, latch_shut,
+     latch_open, latch_clean},
+    {"election", SNIB_CAP_ELECTION, SNIB_KIND_ELECTION, 0, election_make, election_take, election_take_async,
+     election_cancel, election_shut, blocker_release, NULL},
+    {"register", SNIB_CAP_REGISTER, SNIB_KIND_REGISTER, 0, reg_make, reg_take, reg_take_async, reg_cancel, reg_write,
+     reg_write, reg_clean},
 };
+
+const int nouns_count = sizeof(nouns) / sizeof(nouns[0]);
 
 struct obj *obj_new(const struct noun *noun, snib_client *c, const char *name)
 {

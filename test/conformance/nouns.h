@@ -25,8 +25,9 @@ struct obj;
 
 struct noun {
         const char *text;
-        unsigned cap; /* the bit of enum snib_cap that an engine has it by */
-        int lock_kind;
+        unsigned cap;  /* the bit of enum snib_cap that an engine has it by */
+        int kind;      /* enum snib_kind: what is stored */
+        int lock_kind; /* enum snib_lock_kind, of a lock */
         void (*make)(struct obj *o, snib_client *c, const char *name);
         int (*take)(struct obj *o, int64_t wait_ms, struct snib_error *err);
         int (*take_async)(struct obj *o, int64_t wait_ms, struct snib_error *err);
@@ -53,8 +54,8 @@ struct obj {
         int result;
 };
 
-#define NOUNS 11
-extern const struct noun nouns[NOUNS];
+extern const struct noun nouns[];
+extern const int nouns_count;
 
 struct obj *obj_new(const struct noun *noun, snib_client *c, const char *name);
 void obj_free(struct obj *o);

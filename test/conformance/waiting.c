@@ -59,7 +59,7 @@ static void stage_taken(struct stage *s)
 
 static void a_try_and_a_deadline_end_in_time(void **state)
 {
-        for (int i = 0; i < NOUNS; i++) {
+        for (int i = 0; i < nouns_count; i++) {
                 struct stage s;
                 int64_t before;
 
@@ -102,7 +102,7 @@ static void take_begin(struct taker *t)
 
 static void whoever_waits_for_ever_is_let_in(void **state)
 {
-        for (int i = 0; i < NOUNS; i++) {
+        for (int i = 0; i < nouns_count; i++) {
                 struct stage s;
 
                 if (!stage_set(&s, &nouns[i], "for ever", SNIB_THREADS_KEEPER))
@@ -121,7 +121,7 @@ static void whoever_waits_for_ever_is_let_in(void **state)
 
 static void F37_a_cancelled_wait_leaves_nothing_of_any_object(void **state)
 {
-        for (int i = 0; i < NOUNS; i++) {
+        for (int i = 0; i < nouns_count; i++) {
                 struct stage s;
 
                 if (!stage_set(&s, &nouns[i], "cancelled", SNIB_THREADS_KEEPER))
@@ -171,7 +171,7 @@ static int64_t woken_after(const struct noun *noun)
 
 static void L1_a_change_wakes_who_waits_for_it(void **state)
 {
-        for (int i = 0; i < NOUNS; i++)
+        for (int i = 0; i < nouns_count; i++)
                 assert_in_range(woken_after(&nouns[i]), 0, 300 * wait_slow());
 }
 
@@ -204,14 +204,14 @@ static void asynchronous(const struct noun *noun, int mode)
 
 static void asynchronous_waits_and_the_event_loop(void **state)
 {
-        for (int i = 0; i < NOUNS; i++)
+        for (int i = 0; i < nouns_count; i++)
                 for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++)
                         asynchronous(&nouns[i], modes[m]);
 }
 
 static void F113_closing_ends_every_wait(void **state)
 {
-        for (int i = 0; i < NOUNS; i++) {
+        for (int i = 0; i < nouns_count; i++) {
                 struct stage s;
 
                 if (!stage_set(&s, &nouns[i], "closed", SNIB_THREADS_KEEPER))
@@ -239,7 +239,7 @@ static void fork_child(struct proc *me, void *arg)
 
 static void F107_a_forked_child_is_refused_by_every_object(void **state)
 {
-        for (int i = 0; i < NOUNS; i++) {
+        for (int i = 0; i < nouns_count; i++) {
                 struct stage s;
                 struct proc p;
 

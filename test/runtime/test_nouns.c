@@ -75,8 +75,8 @@ static void stage_done(struct stage *s)
         snib_close(s->other);
 }
 
-#define EACH(noun, m)                                                       \
-        for (const struct noun *noun = nouns; noun < nouns + NOUNS; noun++) \
+#define EACH(noun, m)                                                             \
+        for (const struct noun *noun = nouns; noun < nouns + nouns_count; noun++) \
                 for (int m = 0; m < MODES; m++)
 
 struct taker {

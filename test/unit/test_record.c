@@ -718,9 +718,11 @@ static void every_kind_has_a_row(void **state)
         unsigned caps = 0;
 
         (void)state;
-        for (int kind = SNIB_KIND_LOCK; kind <= SNIB_KIND_COUNTER; kind++) {
+        for (int kind = 0; kind < 32; kind++) { /* SNIB__KIND_BIT has no more */
                 const struct snib__kind *k = snib__kind(kind);
 
+                if (kind > SNIB_KIND_COUNTER && !k->verbs)
+                        continue;
                 assert_true(strlen(k->text) > 3 && strcmp(k->text, "object") != 0);
                 assert_non_null(k->article);
                 assert_true(kind == SNIB_KIND_COUNTER ? !k->family : k->family && k->cap && k->tokens > 0);
@@ -731,7 +733,7 @@ static void every_kind_has_a_row(void **state)
         }
         for (unsigned cap = SNIB_CAP_LOCK; cap <= SNIB_CAP_REGISTER; cap <<= 1)
                 assert_true(caps & cap);
-        assert_string_equal(snib__kind(SNIB_KIND_COUNTER + 1)->text, "object");
+        assert_string_equal(snib__kind(1000)->text, "object");
         assert_string_equal(snib__kind(SNIB_KIND_ANY)->article, "an ");
 }
 
