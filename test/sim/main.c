@@ -98,7 +98,7 @@ static const struct {
     {"cohort_lease_begun_anew", "S2", SIM_PLAIN, -1},
     {"cohort_tokens_not_reserved", "S1", SIM_PLAIN, -1},
     {"cohort_tokens_not_given", "S1", SIM_PLAIN, SIM_QUEUE},
-    {"direct_grant_of_another_question", "S2", SIM_PLAIN, -1},
+    {"direct_grant_of_another_question", "S2 S1", SIM_PLAIN, -1},
     {"direct_grant_too_late", "S2", SIM_PLAIN, -1},
     {"direct_grant_lease_short", "S2", SIM_PLAIN, SIM_QUEUE},
     {"refused_request_waited_for", "R4", ANYWHERE},
