@@ -2,7 +2,7 @@
 
 /*
  * Every kind of object in the local engine, between real processes: who is woken, who is freed by a
- * death, what stands in the file and what is made of a file that is old or damaged. What the kinds
+ * death, what stands in the file and what is made of rows that are damaged. What the kinds
  * mean is the model's and tested there. Times are bounds where a promise says so.
  */
 
@@ -16,7 +16,6 @@
 #include <snib/register.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define LEASE 30000
@@ -800,163 +799,7 @@ static void memory_that_is_missing_is_told(void **state)
         assert_true(failed > 10);
 }
 
-/* --- Old files, damaged files
- * ------------------------------------------------------------------------------------ */
-
-/* What version 1 wrote, word for word. */
-static const char version_1[] =
-    "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE client(slot INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, pid INTEGER NOT NULL, pid_namespace "
-    "INTEGER NOT NULL, host TEXT NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL);"
-    "CREATE TABLE lock(name TEXT PRIMARY KEY, token INTEGER NOT NULL, id TEXT NOT NULL, host TEXT NOT NULL, pid "
-    "INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, queued INTEGER "
-    "NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE waiter(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER "
-    "NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
-    " PRIMARY KEY(name, seq)) WITHOUT ROWID;"
-    "PRAGMA application_id=1936615778;PRAGMA user_version=1;"
-    "INSERT INTO client VALUES(70,'00000007-0000-4000-8000-000000000000',1,1,'h7','l7',5);"
-    "INSERT INTO lock VALUES"
-    "('held',9007199254740000,'00000007-0000-4000-8000-000000000000:1','h7',77,'l7',1234,99999999999999,2),"
-    "('free',9007199254740500,'','',0,'',9999999999999,0,0),"
-    "('dead',9007199254740700,'00000009-0000-4000-8000-000000000000:1','h9',1,'l9',1,99999999999999,0);"
-    "INSERT INTO client VALUES(71,'00000009-0000-4000-8000-000000000000',1,1,'h9','l9',5);"
-    "INSERT INTO waiter VALUES"
-    "('held',3,'00000008-0000-4000-8000-000000000000:1','h8',1,'l8',1,99999999999999,20000),"
-    "('held',4,'00000007-0000-4000-8000-000000000000:2','h7',1,'l7',1,99999999999999,20000);";
-
-/* Which boot it is, as the engine stores it. */
-static void write_boot(const char *where)
-{
-        char boot[64] = "", space[64] = "", sql[300];
-        int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-        assert_true(read(fd, boot, sizeof(boot) - 1) > 0);
-        close(fd);
-        boot[strcspn(boot, "\n")] = 0;
-        if (readlink("/proc/self/ns/time", space, sizeof(space) - 1) < 0)
-                space[0] = 0;
-        snprintf(sql, sizeof(sql), "INSERT INTO meta VALUES('boot','%s %s')", boot, space);
-        run_sql(where, sql);
-}
-
-static void F134_a_file_of_schema_1_is_taken_over(void **state)
-{
-        const char *old = tmp_path("old");
-        struct snib__id holder = {"00000007-0000-4000-8000-000000000000:1"};
-        struct snib__reply r;
-        struct pump *p;
-        char path[1300];
-        int fd;
-
-        assert_int_equal(mkdir(old, 0700), 0);
-        run_sql(old, version_1);
-        write_boot(old);
-        snprintf(path, sizeof(path), "%s/live", old);
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        assert_true(snib__live_take(fd, 70)); /* the holder lives */
-        p = pump_connect(url_of(old, ""), 3);
-        assert_int_equal(ask_sql(old, "PRAGMA user_version"), SNIB__SCHEMA_VERSION);
-        r = query(p, "held");
-        assert_true(r.held);
-        assert_int_equal(r.kind, SNIB_KIND_LOCK);
-        assert_string_equal(r.holder.id.text, holder.text);
-        assert_string_equal(r.holder.who.host, "h7");
-        assert_int_equal(r.holder.who.pid, 77);
-        assert_int_equal(r.holder.since_ms, 1234);
-        assert_int_equal(r.token, 9007199254740000);
-        assert_int_equal(r.waiters, 2);
-        assert_int_equal(acquire(p, "held", pump_id(p), LEASE).position, 3);
-        assert_int_equal(acquire(p, "free", pump_id(p), LEASE).token, 9007199254740501);
-        assert_int_equal(acquire(p, "dead", pump_id(p), LEASE).token, 9007199254740701);
-        assert_int_equal(release(p, "held", holder).status, SNIB__RELEASED);
-        r = query(p, "held");
-        assert_string_equal(r.holder.id.text, "00000008-0000-4000-8000-000000000000:1");
-        assert_int_equal(r.token, 9007199254740001);
-        assert_int_equal(r.waiters, 2);
-        pump_close(p);
-        close(fd);
-}
-
-/* Makes a file that is what `sql` makes of a new one, and opens it. */
-static struct pump *take_over(const char *old, const char *sql)
-{
-        struct pump *p;
-
-        assert_int_equal(mkdir(old, 0700), 0);
-        pump_close(pump_connect(url_of(old, ""), 3));
-        run_sql(old, sql);
-        p = pump_connect(url_of(old, ""), 3);
-        assert_int_equal(ask_sql(old, "PRAGMA user_version"), SNIB__SCHEMA_VERSION);
-        return p;
-}
-
-/* The tables as they were; what is remembered goes on to be. */
-static const char version_2[] =
-    "CREATE TABLE done(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL,"
-    " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
-    "DROP TABLE memory;"
-    "ALTER TABLE seat RENAME COLUMN claimed TO confirmed;"
-    "ALTER TABLE waiter RENAME COLUMN latest TO seen;"
-    "PRAGMA user_version=2;"
-    "INSERT INTO object VALUES('thing',0,7,10,'','',0,'',1,0,0);"
-    "INSERT INTO content VALUES('thing',5,0,9223372036854775807,NULL);"
-    "INSERT INTO seat VALUES('thing',1,7,'00000007-0000-4000-8000-000000000000:1','h7',77,'l7',"
-    "1,999999999999999,3,0,1);"
-    "INSERT INTO done VALUES('thing',1,'00000007-0000-4000-8000-000000000000:2',999999999999999,8,1);";
-
-static void F134_a_file_of_schema_2_is_taken_over(void **state)
-{
-        const char *old = tmp_path("old2");
-        struct snib__id took = {"00000007-0000-4000-8000-000000000000:1"};
-        struct snib__id added = {"00000007-0000-4000-8000-000000000000:2"};
-        struct snib__reply r;
-        struct pump *p;
-
-        p = take_over(old, version_2);
-        assert_int_equal(ask_sql(old, "SELECT flags FROM object WHERE name='thing'"), 0);
-        r = ask(p, SNIB__ADD, SNIB_KIND_SEMAPHORE, "thing", added, 3);
-        assert_true(r.applied);
-        assert_int_equal(r.value, 8);
-        assert_int_equal(query(p, "thing").value, 5);
-        assert_int_equal(ask(p, SNIB__ACQUIRE, SNIB_KIND_SEMAPHORE, "thing", took, 3).status, SNIB__GRANTED);
-        assert_int_equal(query(p, "thing").value, 5);
-        assert_int_equal(ask(p, SNIB__RELEASE, SNIB_KIND_SEMAPHORE, "thing", took, 3).status, SNIB__RELEASED);
-        assert_int_equal(query(p, "thing").value, 8);
-        pump_close(p);
-}
-
-/* Two wait, one observes, and some have left from between them. */
-static const char version_3[] =
-    "ALTER TABLE waiter RENAME COLUMN latest TO seen;"
-    "PRAGMA user_version=3;"
-    "INSERT INTO object VALUES('job',16,0,5,'00000007-0000-4000-8000-000000000000:1','h',77,'l',1,999999999999999,1);"
-    "INSERT INTO object VALUES('two',16,0,5,'00000007-0000-4000-8000-000000000000:5','h',77,'l',1,999999999999999,1);"
-    "INSERT INTO waiter(name,seq,id,host,pid,label,since_ms,expires_ms,lease_ms,kind,number,seen,observer) VALUES"
-    "('job',3,'00000007-0000-4000-8000-000000000000:2','h',77,'l',1,999999999999999,30000,0,1,0,0),"
-    "('job',5,'00000007-0000-4000-8000-000000000000:3','h',77,'l',1,999999999999999,30000,4,1,1,1),"
-    "('job',9,'00000007-0000-4000-8000-000000000000:4','h',77,'l',1,999999999999999,30000,0,1,0,0),"
-    "('two',2,'00000007-0000-4000-8000-000000000000:6','h',77,'l',1,999999999999999,30000,0,1,0,0),"
-    "('two',7,'00000007-0000-4000-8000-000000000000:7','h',77,'l',1,999999999999999,30000,0,1,0,0);";
-
-static void F134_a_file_of_schema_3_is_taken_over(void **state)
-{
-        const char *old = tmp_path("old3");
-        struct snib__id first = {"00000007-0000-4000-8000-000000000000:5"};
-        struct snib__op op;
-        struct pump *p;
-
-        p = take_over(old, version_3);
-        assert_int_equal(acquire(p, "job", pump_id(p), LEASE).position, 3);
-        op = pump_op(p, SNIB__ACQUIRE, "two", pump_id(p), LEASE);
-        op.enqueue = true;
-        op.number = 1;
-        assert_int_equal(pump_do(p, &op).position, 3);
-        assert_int_equal(release(p, "two", first).status, SNIB__RELEASED);
-        assert_string_equal(query(p, "two").holder.id.text, "00000007-0000-4000-8000-000000000000:6");
-        assert_int_equal(query(p, "two").waiters, 2);
-        pump_close(p);
-}
+/* --- A long queue, damaged rows --- */
 
 /* A crowd at one lock, as it should be. */
 #define CROWD_MAX 16
@@ -1296,9 +1139,6 @@ int main(void)
             T(memory_that_is_missing_is_told),
             T(a_semaphore_remembers_who_took),
             T(F133_a_damaged_memory_is_refused),
-            T(F134_a_file_of_schema_1_is_taken_over),
-            T(F134_a_file_of_schema_2_is_taken_over),
-            T(F134_a_file_of_schema_3_is_taken_over),
             T(a_long_queue_is_read_in_part),
             T(who_comes_last_waits_its_turn),
             T(those_behind_the_part_that_was_read_get_in),

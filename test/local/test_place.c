@@ -2,11 +2,12 @@
 
 /*
  * Where the local engine keeps its files: which directories and files it takes, which it refuses
- * and in which words, and what it makes of a file after a restart of the machine, from another
+ * and in which words, and what it makes of a file after a restart of the machine, of another
  * version, or damaged.
  */
 
 #include "engine/local/place.h"
+#include "engine/local/store.h"
 #include "local_test.h"
 #include <dirent.h>
 #include <errno.h>
@@ -282,15 +283,25 @@ static void two_users_share_by_mode_and_group(void **state)
         pump_close(a);
 }
 
-static void F134_a_newer_schema_is_refused(void **state)
+static void F134_another_schema_is_refused(void **state)
 {
+        static const int version[] = {1, SNIB__SCHEMA_VERSION - 1, SNIB__SCHEMA_VERSION + 1, 99};
         const char *dir = tmp_dir();
         struct snib_error err;
+        char text[64];
 
-        assert_int_equal(try_open(url_of(dir, ""), 1, &err), 0);
-        run_sql(dir, "PRAGMA user_version=99");
-        refused(url_of(dir, ""), SNIB_EUNSUPPORTED, "schema version 99");
-        assert_int_equal(ask_sql(dir, "PRAGMA user_version"), 99);
+        for (size_t i = 0; i < sizeof(version) / sizeof(version[0]); i++) {
+                assert_int_equal(try_open(url_of(dir, ""), 1, &err), 0);
+                snprintf(text, sizeof(text), "PRAGMA user_version=%d", version[i]);
+                run_sql(dir, text);
+                snprintf(text, sizeof(text), "snib.db has schema version %d, this snib has %d", version[i],
+                         SNIB__SCHEMA_VERSION);
+                refused(url_of(dir, ""), SNIB_EUNSUPPORTED, text);
+                refused(url_of(dir, ""), SNIB_EUNSUPPORTED, "move it away");
+                assert_int_equal(ask_sql(dir, "PRAGMA user_version"), version[i]);
+                snprintf(text, sizeof(text), "PRAGMA user_version=%d", SNIB__SCHEMA_VERSION);
+                run_sql(dir, text);
+        }
 }
 
 static void a_foreign_database_is_refused(void **state)
@@ -567,7 +578,7 @@ int main(void)
             cmocka_unit_test(long_paths_work),
             cmocka_unit_test(F134_unwritable_directories_are_refused),
             cmocka_unit_test(two_users_share_by_mode_and_group),
-            cmocka_unit_test(F134_a_newer_schema_is_refused),
+            cmocka_unit_test(F134_another_schema_is_refused),
             cmocka_unit_test(a_foreign_database_is_refused),
             cmocka_unit_test(a_restart_of_the_machine_ends_all_holds),
             cmocka_unit_test(live_clients_of_another_boot_are_refused),

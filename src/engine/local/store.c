@@ -44,58 +44,26 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct snib__list registry = {&registry, &registry};
 static struct snib__list inherited = {&inherited, &inherited}; /* the parent's stores, in a child */
 
-/* The schema, one text for each step from version n to n + 1. Readable with the stock sqlite3
- * shell. */
-static const char *const migration[SNIB__SCHEMA_VERSION] = {
+/* Readable with the stock sqlite3 shell. */
+static const char tables[] =
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE client(slot INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, pid INTEGER NOT NULL, pid_namespace "
-    "INTEGER NOT NULL,"
-    " host TEXT NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL);"
-    "CREATE TABLE lock(name TEXT PRIMARY KEY, token INTEGER NOT NULL, id TEXT NOT NULL, host TEXT NOT NULL, pid "
-    "INTEGER NOT NULL,"
-    " label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, queued INTEGER NOT NULL) WITHOUT "
-    "ROWID;"
-    "CREATE TABLE waiter(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER "
-    "NOT NULL,"
-    " label TEXT NOT NULL, since_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
-    " PRIMARY KEY(name, seq)) WITHOUT ROWID;",
-    /* 2: every kind of object. Whoever held or waited goes on to. A program with version 1 that is
-     * still running does not find its table any more: its holds end with their leases. */
+    "CREATE TABLE client(slot INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, pid INTEGER NOT NULL,"
+    " pid_namespace INTEGER NOT NULL, host TEXT NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL);"
     "CREATE TABLE object(name TEXT PRIMARY KEY, token INTEGER NOT NULL, kind INTEGER NOT NULL, flags INTEGER NOT NULL,"
     " id TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
     " expires_ms INTEGER NOT NULL, held_token INTEGER NOT NULL) WITHOUT ROWID;"
-    "INSERT INTO object SELECT name, token, iif(id='',-1,0), (id<>'')+iif(queued,4,0), id, host, pid, label, since_ms,"
-    " expires_ms, iif(id='',0,token) FROM lock;"
-    "DROP TABLE lock;"
     "CREATE TABLE seat(name TEXT NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,"
     " host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
-    " expires_ms INTEGER NOT NULL, number INTEGER NOT NULL, token INTEGER NOT NULL, confirmed INTEGER NOT NULL,"
+    " expires_ms INTEGER NOT NULL, number INTEGER NOT NULL, token INTEGER NOT NULL, claimed INTEGER NOT NULL,"
     " PRIMARY KEY(name, seq)) WITHOUT ROWID;"
-    "ALTER TABLE waiter ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE waiter ADD COLUMN number INTEGER NOT NULL DEFAULT 1;"
-    "ALTER TABLE waiter ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE waiter ADD COLUMN observer INTEGER NOT NULL DEFAULT 0;"
-    "CREATE TABLE done(name TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL,"
-    " value INTEGER NOT NULL, applied INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
-    "CREATE TABLE content(name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL,"
-    " expires_ms INTEGER NOT NULL, data BLOB) WITHOUT ROWID;",
-    /* 3: what is remembered is found by its id; that a semaphore was taken from is a memory, not a
-     * seat. A program with version 2 that is still running would store it as one, and so does not
-     * find the column any more. */
+    "CREATE TABLE waiter(name TEXT NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,"
+    " host TEXT NOT NULL, pid INTEGER NOT NULL, label TEXT NOT NULL, since_ms INTEGER NOT NULL,"
+    " expires_ms INTEGER NOT NULL, number INTEGER NOT NULL, latest INTEGER NOT NULL, observer INTEGER NOT NULL,"
+    " lease_ms INTEGER NOT NULL, PRIMARY KEY(name, seq)) WITHOUT ROWID;"
     "CREATE TABLE memory(name TEXT NOT NULL, id TEXT NOT NULL, expires_ms INTEGER NOT NULL, value INTEGER NOT NULL,"
     " what INTEGER NOT NULL, PRIMARY KEY(name, id)) WITHOUT ROWID;"
-    "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, value, applied<>0 FROM done;"
-    "DROP TABLE done;"
-    "INSERT OR IGNORE INTO memory SELECT name, id, expires_ms, number, 2 FROM seat WHERE kind=7 AND confirmed;"
-    "DELETE FROM seat WHERE kind=7 AND confirmed;"
-    "ALTER TABLE seat RENAME COLUMN confirmed TO claimed;"
-    "UPDATE object SET flags=(flags&5)|iif(EXISTS(SELECT 1 FROM seat WHERE name=object.name),2,0);",
-    /* 4: a waiter has said the number of its latest request. A program with version 3 that is still
-     * running would not tell it, and does not find the column any more. */
-    "ALTER TABLE waiter RENAME COLUMN seen TO latest;"
-    "UPDATE object SET flags=flags+coalesce((SELECT max(observer)*8+(max(seq)-count(*))*16 FROM waiter"
-    " WHERE name=object.name),0) WHERE flags&4;",
-};
+    "CREATE TABLE content(name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL,"
+    " expires_ms INTEGER NOT NULL, data BLOB) WITHOUT ROWID;";
 
 static void trace(const struct snib__store *s, const char *line)
 {
@@ -254,36 +222,44 @@ static int configure(struct snib__store *s, struct snib_error *err)
         return rc == SQLITE_OK ? 0 : snib__store_failed(s, rc, "setting up", err);
 }
 
-static int migrate(struct snib__store *s, struct snib_error *err)
+static int make_schema(struct snib__store *s, struct snib_error *err)
+{
+        char line[96];
+        int rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+
+        snprintf(line, sizeof(line), "PRAGMA application_id=%d;PRAGMA user_version=%d;COMMIT", APPLICATION_ID,
+                 SNIB__SCHEMA_VERSION);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_exec(s->db, tables, NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_exec(s->db, line, NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+                return 0;
+        rc = snib__store_failed(s, rc, "setting up the schema", err);
+        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+        return rc;
+}
+
+static int check_schema(struct snib__store *s, struct snib_error *err)
 {
         int64_t version = pragma(s, "PRAGMA user_version");
-        char line[96];
-        int rc = SQLITE_OK;
 
-        if (version > SNIB__SCHEMA_VERSION)
-                return snib__error(err, SNIB_EUNSUPPORTED,
-                                   "%s/" DB_FILE
-                                   " has schema version %lld, this snib knows up to %d: use the newer snib",
-                                   s->place.path, (long long)version, SNIB__SCHEMA_VERSION);
+        if (version == SNIB__SCHEMA_VERSION)
+                return 0;
         if (version < 0)
                 return snib__store_failed(s, sqlite3_extended_errcode(s->db), "reading the schema version", err);
-        if (version == 0 && pragma(s, "SELECT count(*) FROM sqlite_schema") > 0)
+        if (version > 0)
+                return snib__error(err, SNIB_EUNSUPPORTED,
+                                   "%s/" DB_FILE
+                                   " has schema version %lld, this snib has %d: use the snib that made it, or end all "
+                                   "that use it and move it away, or name another directory",
+                                   s->place.path, (long long)version, SNIB__SCHEMA_VERSION);
+        if (pragma(s, "SELECT count(*) FROM sqlite_schema") > 0)
                 return snib__error(err, SNIB_ECORRUPT,
                                    "%s/" DB_FILE
                                    " is another program's database: move it away, or name another directory",
                                    s->place.path);
-        for (; version < SNIB__SCHEMA_VERSION && rc == SQLITE_OK; version++) {
-                snprintf(line, sizeof(line), "PRAGMA application_id=%d;PRAGMA user_version=%lld;COMMIT", APPLICATION_ID,
-                         (long long)version + 1);
-                rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-                if (rc == SQLITE_OK)
-                        rc = sqlite3_exec(s->db, migration[version], NULL, NULL, NULL);
-                if (rc == SQLITE_OK)
-                        rc = sqlite3_exec(s->db, line, NULL, NULL, NULL);
-                if (rc != SQLITE_OK)
-                        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-        }
-        return rc == SQLITE_OK ? 0 : snib__store_failed(s, rc, "setting up the schema", err);
+        return make_schema(s, err);
 }
 
 /* What the leases' clock depends on: the boot, and the time namespace, which may shift the boot
@@ -315,7 +291,7 @@ static const char end_all[] =
     "UPDATE object SET kind=iif(EXISTS(SELECT 1 FROM content WHERE name=object.name),kind,-1),flags=0,id='',host='',"
     "pid=0,label='',expires_ms=0,held_token=0;"
     "DELETE FROM seat;DELETE FROM waiter;DELETE FROM memory;DELETE FROM client";
-_Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all and the third migration name it by its number");
+_Static_assert(SNIB_KIND_SEMAPHORE == 7, "end_all names it by its number");
 
 /* After a restart of the machine nobody holds and nobody waits. Tokens, numbers and values stay.
  * Written through to the disk, once in a boot. */
@@ -401,7 +377,7 @@ static int prepare_once(struct snib__store *s, struct snib_error *err)
         if (r == 0)
                 r = configure(s, err);
         if (r == 0)
-                r = migrate(s, err);
+                r = check_schema(s, err);
         if (r == 0)
                 r = check_boot(s, err);
         if (r == 0 && (rc = snib__sql_prepare(s)) != SQLITE_OK)

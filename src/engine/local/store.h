@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
+/* The lower ones were never released. */
 #define SNIB__SCHEMA_VERSION 4
 #define SNIB__UUID_LENGTH 36
 
