@@ -13,6 +13,13 @@ bool snib__id_equal(const struct snib__id *a, const struct snib__id *b)
         return strcmp(a->text, b->text) == 0;
 }
 
+bool snib__op_remembered(const struct snib__op *op)
+{
+        return snib__verb_changes(op->verb) || (op->verb == SNIB__RELEASE && op->permits) ||
+               (snib__family_of(op->kind) == SNIB__FAMILY_SEMAPHORE &&
+                (op->verb == SNIB__ACQUIRE || op->verb == SNIB__RELEASE));
+}
+
 static const char left_prefix[] = "left:";
 
 void snib__id_leave(struct snib__id *id)

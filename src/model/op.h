@@ -138,6 +138,9 @@ static inline bool snib__id_set(const struct snib__id *id)
         return id->text[0] != 0;
 }
 
+/* Requests of which is remembered that they were executed, so that they count once. */
+bool snib__op_remembered(const struct snib__op *op);
+
 bool snib__id_equal(const struct snib__id *a, const struct snib__id *b);
 
 /* The id of a hold that was left, where the store has to know: of another form than those of

@@ -98,9 +98,8 @@ struct snib__done {
 };
 
 /* The arrays are the caller's; a record that is all zero but for them is an empty one. Before a
- * call each must have room for one more than it holds (up to the maxima above), and `holder` for
- * op->n more; a hand-over needs no room beyond that, but for `holder`, which must have room for
- * what the queue asks for. What finds no room is refused as if it were taken. */
+ * call each must have as much room as snib__record_room() says. What finds no room is refused as if
+ * it were taken. */
 struct snib__record {
         enum snib__family family; /* NONE: nothing is stored under the name (but perhaps a last token) */
         int64_t token;            /* last token given out, 0 never; outlives the holds */
@@ -154,6 +153,13 @@ struct snib__change {
         size_t tells, tell_room;
         struct snib__tell *tell;
 };
+
+/* How many of each a record may have after a request and the hand-overs before and after it, and
+ * how many one call may tell. */
+struct snib__room {
+        size_t held, queued, dones, tells;
+};
+struct snib__room snib__record_room(const struct snib__record *record, const struct snib__op *op);
 
 /* Applies one request. First ends holds, waits, memories and TTLs whose time is over, then does
  * what `op` says, then hands over. Only fails with SNIB_EKIND (another family holds the name),

@@ -14,14 +14,6 @@
  * keeps, and as many takings. */
 #define MEMORIES_KEPT (2 * SNIB__DONES_MAX)
 
-/* Requests of which is remembered that they were executed. */
-static bool remembered(const struct snib__op *op)
-{
-        return snib__verb_changes(op->verb) || op->permits ||
-               (snib__family_of(op->kind) == SNIB__FAMILY_SEMAPHORE &&
-                (op->verb == SNIB__ACQUIRE || op->verb == SNIB__RELEASE));
-}
-
 /* Puts into the record what is remembered of a request. False: it cannot be. */
 static bool put_memory(struct snib__record *r, const struct snib__id *id, const struct snib__memory *m)
 {
@@ -48,11 +40,10 @@ int snib__rows_load_memory(struct snib__store *s, const struct snib__op *op)
         struct snib__record *r = &s->record;
         int rc;
 
-        if (!remembered(op))
+        if (!snib__op_remembered(op))
                 return SQLITE_OK;
-        rc = snib__rows_reserve(r, r->held + 1, r->queued, r->dones + 1);
-        if (rc != SQLITE_OK)
-                return rc;
+        if (!snib__room_make(r, (struct snib__room){.held = r->held + 1, .dones = r->dones + 1}))
+                return SQLITE_NOMEM;
         snib__sql_bind_name(q, 1, op->name);
         snib__sql_bind_text(q, 2, op->id.text);
         rc = sqlite3_step(q);

@@ -17,6 +17,7 @@
  */
 
 #include "engine/local/rows.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* The statement stays open: the value is its memory. */
@@ -59,11 +60,11 @@ static int load_object(struct snib__store *s, sqlite3_stmt *q, const struct snib
         const int64_t number[SNIB__NUMBERS] = {[SNIB__NUMBER_KIND] = kind,
                                                [SNIB__NUMBER_TOKEN] = sqlite3_column_int64(q, SNIB__COLUMN_NUMBERS + 1),
                                                [SNIB__NUMBER_FLAG] = flags & SNIB__FLAG_CONFIRMED};
-        int rc = snib__rows_reserve(r, 1, 0, 0);
         struct snib__seat first;
+        int rc = SQLITE_OK;
 
-        if (rc != SQLITE_OK)
-                return rc;
+        if (!snib__room_make(r, (struct snib__room){.held = 1}))
+                return SQLITE_NOMEM;
         if (snib__rows_strange(kind))
                 return snib__rows_unknown(s);
         if (kind < SNIB__KIND_NONE || kind > INT32_MAX || flags < 0 || flags > SNIB__SEQ_MAX ||
@@ -122,6 +123,19 @@ static void clear(struct snib__store *s)
         memset(&s->content, 0, sizeof(s->content));
 }
 
+/* For the model: for what `op` may add, and for whom its calls tell: everybody may be told twice, that
+ * it was seated, and that this is over. */
+static int make_room(struct snib__store *s, const struct snib__op *op)
+{
+        struct snib__room room = snib__record_room(&s->record, op);
+        struct snib__change *c = &s->change;
+
+        return snib__room_make(&s->record, room) &&
+                       snib__room_grow(&c->tell, &c->tell_room, 2 * room.tells + 2, sizeof(c->tell[0]))
+                   ? SQLITE_OK
+                   : SQLITE_NOMEM;
+}
+
 int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data, bool whole)
 {
         sqlite3_stmt *q = s->statement[SNIB__SQL_OBJECT_GET];
@@ -134,7 +148,7 @@ int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data,
         s->existed = rc == SQLITE_ROW;
         rc = s->existed ? load_object(s, q, op, data, whole) : snib__sql_end(q, rc);
         if (rc == SQLITE_OK)
-                rc = snib__rows_reserve_more(s, op);
+                rc = make_room(s, op);
         wrong = rc == SQLITE_OK ? snib__record_check(&s->record) : NULL;
         if (wrong)
                 rc = snib__rows_damaged(s, wrong);
@@ -277,4 +291,12 @@ int snib__rows_list(struct snib__store *s, struct snib__name *ret_name)
 void snib__rows_list_end(struct snib__store *s)
 {
         (void)sqlite3_reset(s->statement[SNIB__SQL_OBJECT_LIST]);
+}
+
+void snib__rows_done(struct snib__store *s)
+{
+        snib__room_free(&s->record);
+        free(s->change.tell);
+        free(s->seats.row);
+        free(s->waiters.row);
 }

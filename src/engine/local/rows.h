@@ -3,12 +3,13 @@
 #define SNIB_LOCAL_ROWS_H
 
 /*
- * What the files that turn records into rows and back have among themselves: sql.c, room.c,
- * seats.c, queue.c, memory.c, clients.c and, above them, rows.c. For everybody else there is
+ * What the files that turn records into rows and back have among themselves: sql.c, seats.c,
+ * queue.c, memory.c, clients.c and, above them, rows.c. For everybody else there is
  * store.h. All of it with store.lock held; an int that is answered is an SQLite result code.
  */
 
 #include "engine/local/store.h"
+#include "engine/room.h"
 
 /* Nobody sits, waits or exists. In the column where the kind of the first seat stands otherwise. */
 #define SNIB__KIND_NONE SNIB_KIND_ANY
@@ -76,13 +77,6 @@ void snib__sql_bind_name(sqlite3_stmt *q, int i, struct snib__name name);
 void snib__sql_read_text(sqlite3_stmt *q, int i, char *ret, size_t size);
 /* For a statement of which one row is wanted and has been read, or that failed. */
 int snib__sql_end(sqlite3_stmt *q, int rc);
-
-/* room.c: room for so many in the record */
-int snib__rows_reserve(struct snib__record *r, size_t holders, size_t waiters, size_t dones);
-/* for one more of each, and in what is kept of its rows */
-int snib__rows_reserve_row(struct snib__store *s, struct snib__rows *rows);
-/* and for what `op`, and the hand-overs after it, may add, and for whom that tells. */
-int snib__rows_reserve_more(struct snib__store *s, const struct snib__op *op);
 
 /* seats.c. The columns before the numbers; false: the id is none. */
 bool snib__rows_read_seat(sqlite3_stmt *q, struct snib__seat *ret);

@@ -181,12 +181,13 @@ static const struct table waiter_table = {.add = SNIB__SQL_WAITER_ADD,
 /* One row of those that are alike. */
 static int load_row(struct snib__store *s, sqlite3_stmt *q, const struct table *t, struct snib__rows *rows)
 {
-        int rc = snib__rows_reserve_row(s, rows);
+        struct snib__room one_more = {.held = s->record.held + 1, .queued = s->record.queued + 1};
         struct snib__row *row;
         struct snib__seat seat;
 
-        if (rc != SQLITE_OK)
-                return rc;
+        if (!snib__room_make(&s->record, one_more) ||
+            !snib__room_grow(&rows->row, &rows->room, rows->count + 1, sizeof(rows->row[0])))
+                return SQLITE_NOMEM;
         row = &rows->row[rows->count];
         row->number[SNIB__NUMBER_LEASE] = 0;
         for (int i = 0; i < t->numbers; i++)

@@ -252,7 +252,7 @@ static void execute(struct client *c, const struct snib__op *op, snib__ns now, s
         struct snib__mem_record *r = snib__mem_record_get(c->space, op->name);
         struct snib__clock clock = snib__mem_space_clock(c->space, now);
         struct snib__change change = fresh_change();
-        bool done = r && snib__mem_record_room(r, op) && snib__mem_record_apply(r, op, clock, &n->note.reply, &change);
+        bool done = r && snib__mem_record_apply(r, op, clock, &n->note.reply, &change);
 
         if (!done || !keep_data(n))
                 n->note.reply = snib__reply_failed(op->kind, &snib__reply_no_memory);

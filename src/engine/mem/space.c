@@ -17,6 +17,7 @@
 #include "engine/mem/space.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "engine/room.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,9 +100,7 @@ static void record_free(struct snib__mem_space *s, struct snib__mem_record *r)
         snib__list_remove(&r->idle);
         snib__tree_remove(&s->timers, &r->by_due);
         snib__tree_remove(&s->records, &r->by_name);
-        free(r->record.holder);
-        free(r->record.queue);
-        free(r->record.done);
+        snib__room_free(&r->record);
         free(r->value);
         free(r);
 }
@@ -138,75 +137,14 @@ struct snib__mem_record *snib__mem_record_get(struct snib__mem_space *s, struct 
         return r;
 }
 
-/* The array with room for `need`, `most` at most; NULL: out of memory, and it is what it was. */
-static void *widen(void *array, size_t *room, size_t need, size_t most, size_t size)
-{
-        size_t wanted = need > *room * 2 ? need : *room * 2;
-        void *wider;
-
-        if (need <= *room || *room >= most)
-                return array;
-        if (wanted > most)
-                wanted = most;
-        wider = snib__grow(array, wanted * size);
-        if (wider)
-                *room = wanted;
-        return wider;
-}
-
-/* As many seats as the request and all who wait may take, now or when it is their turn: ACQUIRE
- * alone adds to that. */
-static size_t seats(const struct snib__record *r, const struct snib__op *op)
-{
-        enum snib__family family = snib__family_of(op->kind);
-        bool permits = family == SNIB__FAMILY_PERMITS;
-        size_t n = r->held + (permits && op->n > 0 ? (size_t)op->n : 1);
-
-        if (op->verb != SNIB__ACQUIRE)
-                return 0;
-        if (family == SNIB__FAMILY_LOCK)
-                return 1;
-        for (size_t i = 0; i < r->queued; i++)
-                n += permits ? (size_t)r->queue[i].n : 1;
-        return n;
-}
-
-bool snib__mem_record_room(struct snib__mem_record *m, const struct snib__op *op)
-{
-        struct snib__record *r = &m->record;
-        bool free_lock = op->verb == SNIB__ACQUIRE && snib__family_of(op->kind) == SNIB__FAMILY_LOCK && r->held == 0;
-        bool remembered = snib__verb_changes(op->verb) || op->permits ||
-                          (op->verb == SNIB__RELEASE && snib__family_of(op->kind) == SNIB__FAMILY_SEMAPHORE);
-        size_t need = seats(r, op);
-        void *p = NULL;
-
-        if (need) {
-                p = widen(r->holder, &r->held_room, need, SNIB__SEATS_MAX, sizeof(*r->holder));
-                if (!p)
-                        return false;
-                r->holder = p;
-        }
-        if (op->enqueue && !free_lock) {
-                p = widen(r->queue, &r->queue_room, r->queued + 1, SNIB__WAITERS_MAX, sizeof(*r->queue));
-                if (!p)
-                        return false;
-                r->queue = p;
-        }
-        if (remembered) {
-                p = widen(r->done, &r->dones_room, r->dones + 1, SNIB__DONES_MAX, sizeof(*r->done));
-                if (!p)
-                        return false;
-                r->done = p;
-        }
-        return true;
-}
-
 bool snib__mem_record_apply(struct snib__mem_record *m, const struct snib__op *op, struct snib__clock clock,
                             struct snib__reply *ret_reply, struct snib__change *ret_change)
 {
         struct snib__op own = *op;
         void *copy = NULL;
 
+        if (!snib__room_make(&m->record, snib__record_room(&m->record, op)))
+                return false;
         if (op->verb == SNIB__WRITE && op->data_length) {
                 copy = snib__copy(op->data, op->data_length);
                 if (!copy)

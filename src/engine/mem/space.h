@@ -49,12 +49,8 @@ struct snib__mem_space *snib__mem_space_unref(struct snib__mem_space *s);
 /* The record of an object, made if there is none; NULL: out of memory. */
 struct snib__mem_record *snib__mem_record_get(struct snib__mem_space *s, struct snib__name name);
 
-/* Makes the room that the model wants before this request, as far as it allows that much. False:
- * out of memory. */
-bool snib__mem_record_room(struct snib__mem_record *m, const struct snib__op *op);
-
-/* The model applied to a request for which there is room; of a value that is written a copy is
- * kept. False: out of memory, and nothing was changed. */
+/* The model applied to a request; of a value that is written a copy is kept. False: out of memory,
+ * and nothing was changed. */
 bool snib__mem_record_apply(struct snib__mem_record *m, const struct snib__op *op, struct snib__clock clock,
                             struct snib__reply *ret_reply, struct snib__change *ret_change);
 
