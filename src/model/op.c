@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What can be said of ids by themselves, without a record: comparison, the ids of permits. Pure;
- * any thread.
+ * What can be said of ids by themselves, without a record: comparison, the ids of permits, whose
+ * they are. Pure; any thread.
  */
 
 #include "model/op.h"
@@ -20,13 +20,44 @@ bool snib__op_remembered(const struct snib__op *op)
                 (op->verb == SNIB__ACQUIRE || op->verb == SNIB__RELEASE));
 }
 
+static int digit(char c)
+{
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool snib__uuid_valid(const char *text)
+{
+        for (int i = 0; i < SNIB__UUID_LENGTH; i++) {
+                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+                if (dash ? text[i] != '-' : digit(text[i]) < 0)
+                        return false;
+        }
+        return true;
+}
+
+bool snib__id_client(const struct snib__id *id, char ret[SNIB__UUID_LENGTH + 1])
+{
+        if (!snib__uuid_valid(id->text) || id->text[SNIB__UUID_LENGTH] != ':')
+                return false;
+        memcpy(ret, id->text, SNIB__UUID_LENGTH);
+        ret[SNIB__UUID_LENGTH] = 0;
+        return true;
+}
+
+bool snib__id_of_client(const struct snib__id *id, const char *uuid)
+{
+        return strncmp(id->text, uuid, SNIB__UUID_LENGTH) == 0 && id->text[SNIB__UUID_LENGTH] == ':';
+}
+
 static const char left_prefix[] = "left:";
 
 void snib__id_leave(struct snib__id *id)
 {
         size_t n = sizeof(left_prefix) - 1, length = strnlen(id->text, SNIB__ID_MAX - 1 - n);
 
-        _Static_assert(SNIB__ID_MAX > sizeof(left_prefix) + 36 + 1 + 20, "the id of every client's hold fits");
+        _Static_assert(SNIB__ID_MAX > sizeof(left_prefix) + SNIB__UUID_LENGTH + 1 + 20,
+                       "the id of every client's hold fits");
         memmove(id->text + n, id->text, length);
         memcpy(id->text, left_prefix, n);
         id->text[n + length] = 0;
@@ -39,29 +70,18 @@ bool snib__id_is_left(const struct snib__id *id, const struct snib__id *of)
         return strncmp(id->text, left_prefix, n) == 0 && (!of || strcmp(id->text + n, of->text) == 0);
 }
 
-static int digit(char c)
-{
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The 128 bits of a uuid as two words; false: it is none. */
-static bool uuid_parse(const char *text, uint64_t ret[2])
+/* The 128 bits of a uuid as two words. */
+static void uuid_bits(const char *text, uint64_t ret[2])
 {
         int digits = 0;
 
         ret[0] = ret[1] = 0;
-        for (int i = 0; i < 36; i++) {
-                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-                int d = digit(text[i]);
-
-                if (dash ? text[i] != '-' : d < 0)
-                        return false;
-                if (!dash) {
-                        ret[digits / 16] = ret[digits / 16] << 4 | (uint64_t)d;
-                        digits++;
-                }
+        for (int i = 0; i < SNIB__UUID_LENGTH; i++) {
+                if (text[i] == '-')
+                        continue;
+                ret[digits / 16] = ret[digits / 16] << 4 | (uint64_t)digit(text[i]);
+                digits++;
         }
-        return text[36] == ':';
 }
 
 static void hex(uint64_t word, char *ret)
@@ -72,11 +92,13 @@ static void hex(uint64_t word, char *ret)
 
 bool snib__permit_id(const struct snib__id *hold, int64_t index, char ret[33])
 {
+        const char *p = hold->text + SNIB__UUID_LENGTH + 1;
+        char client[SNIB__UUID_LENGTH + 1];
         uint64_t uuid[2], number = 0;
-        const char *p = hold->text + 37;
 
-        if (strnlen(hold->text, SNIB__ID_MAX) < 38 || !uuid_parse(hold->text, uuid))
+        if (!snib__id_client(hold, client) || !*p)
                 return false;
+        uuid_bits(client, uuid);
         for (; *p >= '0' && *p <= '9'; p++)
                 number = number * 10 + (uint64_t)(*p - '0');
         if (*p || index < 0 || index > 65535)

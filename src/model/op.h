@@ -143,6 +143,14 @@ bool snib__op_remembered(const struct snib__op *op);
 
 bool snib__id_equal(const struct snib__id *a, const struct snib__id *b);
 
+/* The first part of an id: of its client, lower-case hex digits and dashes. */
+#define SNIB__UUID_LENGTH 36
+bool snib__uuid_valid(const char *text);
+/* Whose id it is. False: it has another form than uuid:... */
+bool snib__id_client(const struct snib__id *id, char ret[SNIB__UUID_LENGTH + 1]);
+/* Whether it begins with the uuid and the colon that `uuid`, or another id, begins with. */
+bool snib__id_of_client(const struct snib__id *id, const char *uuid);
+
 /* The id of a hold that was left, where the store has to know: of another form than those of
  * clients, so that the death of its client does not concern it. */
 void snib__id_leave(struct snib__id *id);

@@ -20,27 +20,6 @@
 
 #define MAIL_VERSION '2'
 
-bool snib__uuid_valid(const char *text)
-{
-        for (int i = 0; i < SNIB__UUID_LENGTH; i++) {
-                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-                bool hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
-
-                if (dash ? text[i] != '-' : !hex)
-                        return false;
-        }
-        return true;
-}
-
-bool snib__uuid_of(const struct snib__id *id, char ret[SNIB__UUID_LENGTH + 1])
-{
-        if (!snib__uuid_valid(id->text) || id->text[SNIB__UUID_LENGTH] != ':')
-                return false;
-        memcpy(ret, id->text, SNIB__UUID_LENGTH);
-        ret[SNIB__UUID_LENGTH] = 0;
-        return true;
-}
-
 static socklen_t address(struct sockaddr_un *ret, int dir_fd, const char *uuid)
 {
         memset(ret, 0, sizeof(*ret));
@@ -81,7 +60,7 @@ void snib__mail_send(int send_fd, int dir_fd, const struct snib__mail *mail, str
         char uuid[SNIB__UUID_LENGTH + 1], buffer[SNIB__MAIL_SIZE_MAX];
         struct sockaddr_un to;
 
-        if (!snib__uuid_of(&mail->id, uuid))
+        if (!snib__id_client(&mail->id, uuid))
                 return;
         /* Refused: the receiver is gone, and whoever stands behind it hears of that from the
          * kernel. Full: it has mail enough to look at all it waits for. */
@@ -125,13 +104,14 @@ bool snib__mail_parse(const char *buffer, size_t size, const char *uuid, struct 
         if (!parse_head(buffer, size, ret))
                 return false;
         length = strnlen(id, room);
-        if (length >= SNIB__ID_MAX || length == room || length <= SNIB__UUID_LENGTH ||
-            strncmp(id, uuid, SNIB__UUID_LENGTH) != 0 || id[SNIB__UUID_LENGTH] != ':')
+        if (length >= SNIB__ID_MAX || length == room)
+                return false;
+        memcpy(ret->id.text, id, length); /* the rest is zero */
+        if (!snib__id_of_client(&ret->id, uuid))
                 return false;
         ret_name->bytes = id + length + 1;
         ret_name->length = room - length - 1;
         if (ret_name->length < 1 || ret_name->length > SNIB_NAME_MAX || memchr(ret_name->bytes, 0, ret_name->length))
                 return false;
-        memcpy(ret->id.text, id, length);
         return true;
 }

@@ -21,7 +21,6 @@
 
 /* The lower ones were never released. */
 #define SNIB__SCHEMA_VERSION 4
-#define SNIB__UUID_LENGTH 36
 
 enum snib__statement {
         SNIB__SQL_BEGIN,
@@ -205,10 +204,6 @@ int snib__rows_list(struct snib__store *s, struct snib__name *ret_name);
 void snib__rows_list_end(struct snib__store *s);
 /* Frees the memory of the record. */
 void snib__rows_done(struct snib__store *s);
-
-/* The client's uuid, the first part of an id; false if the id has another form. */
-bool snib__uuid_of(const struct snib__id *id, char ret[SNIB__UUID_LENGTH + 1]);
-bool snib__uuid_valid(const char *text);
 
 /* The gate: whoever writes holds it. True: got it. */
 bool snib__gate_try(int fd);

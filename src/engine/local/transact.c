@@ -39,7 +39,7 @@ static bool dead(struct snib__item *item, const struct snib__id *id)
         char uuid[SNIB__UUID_LENGTH + 1];
         const struct snib__peer_row *row;
 
-        if (!snib__uuid_of(id, uuid) || !strcmp(uuid, item->client->uuid))
+        if (snib__id_of_client(id, item->client->uuid) || !snib__id_client(id, uuid))
                 return false;
         if (snib__rows_client_by_uuid(s, uuid, false, &row) != SQLITE_ROW || snib__live_test(s, row->slot))
                 return false;
@@ -121,11 +121,6 @@ static bool holds(const struct snib__holder *h)
         return snib__family_of(h->kind) != SNIB__FAMILY_SEMAPHORE || !h->claimed;
 }
 
-static bool same_client(const struct snib__id *a, const struct snib__id *b)
-{
-        return !strncmp(a->text, b->text, SNIB__UUID_LENGTH + 1);
-}
-
 /* Who of the seats is dead; those seated by that, too. */
 static void bury_holders(struct snib__item *item, struct snib__clock now)
 {
@@ -136,7 +131,7 @@ static void bury_holders(struct snib__item *item, struct snib__clock now)
         for (size_t i = 0; i < r->held;) {
                 const struct snib__id *id = &r->holder[i].seat.id;
 
-                if (!holds(&r->holder[i]) || (alive && same_client(alive, id)) || !dead(item, id)) {
+                if (!holds(&r->holder[i]) || (alive && snib__id_of_client(id, alive->text)) || !dead(item, id)) {
                         alive = holds(&r->holder[i]) ? id : alive;
                         i++;
                 } else if (!bury(item, id, now)) {
@@ -203,7 +198,7 @@ static void watch_for(struct snib__item *item, const struct snib__id *id)
         char uuid[SNIB__UUID_LENGTH + 1];
         const struct snib__peer_row *row;
 
-        if (b->count == SNIB__BEFORE_MAX || !snib__uuid_of(id, uuid) || !strcmp(uuid, item->client->uuid))
+        if (b->count == SNIB__BEFORE_MAX || snib__id_of_client(id, item->client->uuid) || !snib__id_client(id, uuid))
                 return;
         for (int i = 0; i < b->count; i++)
                 if (!strcmp(uuid, b->peer[i].uuid))
@@ -513,11 +508,6 @@ static void run_op(struct snib__item *item)
                 (void)sqlite3_busy_timeout(s->db, 0);
 }
 
-static bool belongs(const struct snib__id *id, const char *uuid)
-{
-        return !strncmp(id->text, uuid, SNIB__UUID_LENGTH);
-}
-
 static int bury_in(struct snib__item *item, const char *uuid, struct snib__name name)
 {
         struct snib__store *s = item->client->store;
@@ -533,10 +523,10 @@ static int bury_in(struct snib__item *item, const char *uuid, struct snib__name 
                 return rc;
         /* First those who wait, the last first: nobody of them is to be seated. */
         for (size_t i = r->queued; i-- > 0;)
-                if (i < r->queued && belongs(&r->queue[i].seat.id, uuid))
+                if (i < r->queued && snib__id_of_client(&r->queue[i].seat.id, uuid))
                         (void)bury(item, &r->queue[i].seat.id, now);
         for (size_t i = r->held; i-- > 0;)
-                if (i < r->held && belongs(&r->holder[i].seat.id, uuid) && holds(&r->holder[i]))
+                if (i < r->held && snib__id_of_client(&r->holder[i].seat.id, uuid) && holds(&r->holder[i]))
                         (void)bury(item, &r->holder[i].seat.id, now);
         bury_dead(item, now);
         if (s->change.tells > 1)

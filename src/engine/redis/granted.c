@@ -49,9 +49,11 @@ static bool parse(const struct redis *r, const char *text, size_t length, struct
         size_t id = blank ? (size_t)(blank - text) : 0;
         int64_t tokens, asked, streak;
 
-        if (id <= 36 || id >= SNIB__ID_MAX || memcmp(text, r->uuid, 36) != 0)
+        if (!id || id >= SNIB__ID_MAX)
                 return false;
         memcpy(ret->id.text, text, id);
+        if (!snib__id_of_client(&ret->id, r->uuid))
+                return false;
         text = blank + 1;
         if (!number(&text, end, INT64_MAX, &ret->token) || !number(&text, end, SNIB__TOKEN_BLOCK, &tokens) ||
             !number(&text, end, UINT32_MAX, &asked) || !number(&text, end, SNIB__STREAK_MAX, &streak) ||

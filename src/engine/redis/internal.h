@@ -418,8 +418,6 @@ void snib__who_used(struct redis *r, snib__ns now);
 void snib__who_left(struct redis *r, int64_t lease_ms);
 void snib__who_refresh(struct redis *r, snib__ns now);
 void snib__who_remove(struct redis *r, snib__ns now);
-/* The uuid at the start of a hold id, or false. */
-bool snib__who_uuid(const struct snib__id *id, char ret[37]);
 /* Who the holder is whose id stands there, and whether it is foreign, as far as is known. False: it
  * is to be asked. */
 bool snib__who_find(struct redis *r, struct snib__reply *ret, snib__ns now);

@@ -143,7 +143,7 @@ static void ask_locks(struct redis *r, struct listing *l, snib__ns now)
 static bool asked_before(const struct listing *l, size_t at, const char *uuid)
 {
         for (size_t i = 0; i < at; i++)
-                if (l->items[i].told && !strncmp(l->items[i].reply.holder.id.text, uuid, 36))
+                if (l->items[i].told && snib__id_of_client(&l->items[i].reply.holder.id, uuid))
                         return true;
         return false;
 }
@@ -157,7 +157,7 @@ static void ask_who(struct redis *r, struct listing *l, snib__ns now)
                 char uuid[37];
                 struct request *q;
 
-                if (!l->items[i].told || !snib__who_uuid(&holder->id, uuid))
+                if (!l->items[i].told || !snib__id_client(&holder->id, uuid))
                         continue;
                 if (snib__who_find(r, reply, now) || asked_before(l, i, uuid))
                         continue;
@@ -298,7 +298,7 @@ static bool worth_telling(const struct snib__reply *reply)
         case SNIB_KIND_REGISTER:
                 return true;
         default:
-                return reply->held && snib__who_uuid(&reply->holder.id, uuid);
+                return reply->held && snib__id_client(&reply->holder.id, uuid);
         }
 }
 
@@ -322,7 +322,7 @@ static void identified(struct redis *r, struct listing *l, const struct snib__id
         for (size_t i = 0; i < l->count; i++) {
                 struct snib__reply *reply = &l->items[i].reply;
 
-                if (!l->items[i].told || strncmp(reply->holder.id.text, id->text, 36) != 0)
+                if (!l->items[i].told || !snib__id_of_client(&reply->holder.id, id->text))
                         continue;
                 reply->holder.who = *who;
                 reply->foreign = snib__who_foreign(r, id);

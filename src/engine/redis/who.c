@@ -77,21 +77,6 @@ void snib__who_remove(struct redis *r, snib__ns now)
                 snib__redis_request_free(r, q);
 }
 
-bool snib__who_uuid(const struct snib__id *id, char ret[37])
-{
-        for (int i = 0; i < 36; i++) {
-                char c = id->text[i];
-                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-                if (dash ? c != '-' : !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
-                        return false;
-        }
-        if (id->text[36] != ':')
-                return false;
-        memcpy(ret, id->text, 36);
-        ret[36] = 0;
-        return true;
-}
-
 static struct who_entry *place_of(struct redis *r, const char *uuid)
 {
         return &r->who_cache[strtoul(uuid, NULL, 16) % SNIB__WHO_CACHE];
@@ -121,7 +106,7 @@ bool snib__who_find(struct redis *r, struct snib__reply *ret, snib__ns now)
         const struct who_entry *e;
         char uuid[37];
 
-        ret->foreign = !snib__who_uuid(&holder->id, uuid);
+        ret->foreign = !snib__id_client(&holder->id, uuid);
         if (ret->foreign) { /* nobody we could look up */
                 holder->who = (struct snib__who){.pid = -1};
                 return true;
@@ -141,17 +126,17 @@ bool snib__who_find(struct redis *r, struct snib__reply *ret, snib__ns now)
 bool snib__who_foreign(struct redis *r, const struct snib__id *id)
 {
         char uuid[37];
-        const struct who_entry *e = snib__who_uuid(id, uuid) ? find(r, uuid) : NULL;
+        const struct who_entry *e = snib__id_client(id, uuid) ? find(r, uuid) : NULL;
 
-        return e ? e->foreign : !snib__who_uuid(id, uuid);
+        return e ? e->foreign : !snib__id_client(id, uuid);
 }
 
 bool snib__who_send_get(struct redis *r, struct request *q, const struct snib__id *id, snib__ns now)
 {
         char uuid[37], key[RECORD_KEY_MAX];
 
-        return snib__who_uuid(id, uuid) && snib__command_send(&r->commands, q, 2, (const char *[]){"GET", key},
-                                                              (const size_t[]){3, record_key(uuid, key)}, now);
+        return snib__id_client(id, uuid) && snib__command_send(&r->commands, q, 2, (const char *[]){"GET", key},
+                                                               (const size_t[]){3, record_key(uuid, key)}, now);
 }
 
 void snib__who_look_up(struct redis *r, const struct snib__id *id, snib__ns now)
@@ -160,7 +145,7 @@ void snib__who_look_up(struct redis *r, const struct snib__id *id, snib__ns now)
         struct who_entry *e;
         struct request *q;
 
-        if (now < r->who_look_up || !snib__who_uuid(id, uuid))
+        if (now < r->who_look_up || !snib__id_client(id, uuid))
                 return;
         e = find_or_take(r, uuid);
         if (now < e->until)
@@ -211,7 +196,7 @@ bool snib__who_reply(struct redis *r, const struct snib__id *id, const struct sn
         else if (v->type == SNIB__RESP_NIL)
                 snprintf(who.label, sizeof(who.label), "redisson");
         *ret = who;
-        if (!snib__who_uuid(id, uuid))
+        if (!snib__id_client(id, uuid))
                 return true;
         e = find_or_take(r, uuid);
         e->who = who;
