@@ -123,8 +123,8 @@ static void clear(struct snib__store *s)
         memset(&s->content, 0, sizeof(s->content));
 }
 
-/* For the model: for what `op` may add, and for whom its calls tell: everybody may be told twice, that
- * it was seated, and that this is over. */
+/* For the model: for what `op` may add, and for whom its calls tell: everybody may be told twice,
+ * that it was seated, and that this is over. */
 static int make_room(struct snib__store *s, const struct snib__op *op)
 {
         struct snib__room room = snib__record_room(&s->record, op);
