@@ -47,7 +47,7 @@ int snib_grant_permit_id(const snib_grant *grant, int64_t index, char ret_id[SNI
         if (!grant || !ret_id || snib__family_of(grant->hold.kind) != SNIB__FAMILY_PERMITS || index < 0 ||
             index >= grant->hold.n)
                 return SNIB_EINVAL;
-        return snib__permit_id(&grant->hold.id, index, ret_id) ? 0 : SNIB_EINVAL;
+        return snib__permit_id(&grant->hold.known.id, index, ret_id) ? 0 : SNIB_EINVAL;
 }
 
 int snib_grant_depth(const snib_grant *grant)
@@ -57,7 +57,7 @@ int snib_grant_depth(const snib_grant *grant)
 
 const char *snib_grant_owner(const snib_grant *grant)
 {
-        return grant ? grant->hold.id.text : "";
+        return grant ? grant->hold.known.id.text : "";
 }
 
 int snib_grant_loss(const snib_grant *grant)

@@ -15,24 +15,15 @@ static void dirty(struct snib__core *c, struct snib__ask *a)
                 snib__list_append(&c->dirty_asks, &a->dirty);
 }
 
-static void set_outstanding(struct snib__core *c, struct snib__ask *a, bool value)
-{
-        c->outstanding += (int)value - (int)a->outstanding;
-        a->outstanding = value;
-}
-
 static void sleep_until(struct snib__core *c, struct snib__ask *a, snib__ns when)
 {
-        a->wake_at = when;
+        a->request.wake_at = when;
         snib__timer_set(c, &a->timer, snib__min(when, a->deadline));
 }
 
 static void submit(struct snib__core *c, struct snib__ask *a, snib__ns now)
 {
-        a->attempt++;
-        a->submit = true;
-        a->sent_at = now;
-        set_outstanding(c, a, true);
+        snib__request_send(c, &a->request, now);
         dirty(c, a);
         sleep_until(c, a, snib__after(now, c->config.op_timeout));
 }
@@ -53,9 +44,9 @@ void snib__ask_answer(struct snib__core *c, struct snib__ask *a, int result)
 {
         a->result = result;
         a->answered = true;
-        a->submit = false;
+        a->request.submit = false;
         a->cookie = 0;
-        set_outstanding(c, a, false);
+        snib__request_end(c, &a->request);
         snib__timer_set(c, &a->timer, SNIB__NEVER);
         snib__list_remove(&a->link);
         dirty(c, a);
@@ -65,14 +56,6 @@ void snib__ask_answer(struct snib__core *c, struct snib__ask *a, int result)
 static bool counts(const struct snib__ask *a)
 {
         return snib__verb_changes(a->op.verb) || a->op.verb == SNIB__RELEASE;
-}
-
-/* The latest request may have been executed, or not. */
-static void doubt(struct snib__ask *a)
-{
-        if (!a->in_doubt)
-                a->doubt_since = a->sent_at;
-        a->in_doubt = true;
 }
 
 /* What an answer means; false: it is not one to this request. */
@@ -85,7 +68,7 @@ static bool take(struct snib__core *c, struct snib__ask *a, const struct snib__r
         if (r->status == SNIB__INFO && (verb == SNIB__QUERY || verb == SNIB__FORCE))
                 /* A force whose first try may have worked and that now finds nothing has done its
                  * work. */
-                snib__ask_answer(c, a, r->held || (a->in_doubt && verb == SNIB__FORCE));
+                snib__ask_answer(c, a, r->held || (a->request.in_doubt && verb == SNIB__FORCE));
         else if (r->status == SNIB__DONE && change)
                 snib__ask_answer(c, a, r->applied);
         else if (r->status == (verb == SNIB__RELEASE ? SNIB__RELEASED : SNIB__RENEWED) && !change)
@@ -100,7 +83,7 @@ static bool take(struct snib__core *c, struct snib__ask *a, const struct snib__r
 /* "Certainly not executed", or refused, only if that is so. */
 static int blame_code(struct snib__ask *a)
 {
-        if (a->fault.code == 0 || (a->in_doubt && counts(a) && !SNIB__BUG(doubt_told_as_failure)))
+        if (a->fault.code == 0 || (a->request.in_doubt && counts(a) && !SNIB__BUG(doubt_told_as_failure)))
                 a->fault.code = SNIB_EUNKNOWN;
         return a->fault.code;
 }
@@ -108,9 +91,9 @@ static int blame_code(struct snib__ask *a)
 bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t cookie, uint32_t attempt,
                           const struct snib__reply *r, snib__ns now)
 {
-        if (a->cookie != cookie || cookie == 0 || a->attempt != attempt || !a->outstanding)
+        if (a->cookie != cookie || cookie == 0 || a->request.attempt != attempt || !a->request.outstanding)
                 return false;
-        set_outstanding(c, a, false);
+        snib__request_end(c, &a->request);
         if (r->status != SNIB__FAILED) {
                 if (take(c, a, r))
                         return true;
@@ -118,10 +101,9 @@ bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t co
                 snib__ask_answer(c, a, SNIB_EPROTOCOL);
         } else if (snib__reply_passing(r)) {
                 snib__fault_set(&a->fault, r);
-                a->failures++;
                 if (r->error == SNIB_EUNKNOWN)
-                        doubt(a);
-                sleep_until(c, a, snib__after(now, snib__backoff(c, a->failures, SNIB__BACKOFF_MAX)));
+                        snib__request_doubt(&a->request);
+                sleep_until(c, a, snib__after(now, snib__request_backoff(c, &a->request, SNIB__BACKOFF_MAX)));
         } else {
                 snib__fault_set(&a->fault, r); /* an earlier copy may still be executed, and not be refused */
                 snib__ask_answer(c, a, blame_code(a));
@@ -131,20 +113,17 @@ bool snib__core_reply_ask(struct snib__core *c, struct snib__ask *a, uint64_t co
 
 void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now)
 {
-        static const struct snib__reply late = {
-            .status = SNIB__FAILED, .error = SNIB_EUNKNOWN, .error_text = "the engine did not answer in time"};
-
-        if (a->outstanding && (now >= a->wake_at || now >= a->deadline)) {
-                set_outstanding(c, a, false);
-                a->submit = false;
-                doubt(a);
-                snib__fault_set(&a->fault, &late);
+        if (a->request.outstanding && (now >= a->request.wake_at || now >= a->deadline)) {
+                snib__request_end(c, &a->request);
+                a->request.submit = false;
+                snib__request_doubt(&a->request);
+                snib__fault_set(&a->fault, &snib__late);
         }
         if (!a->op.verb)
                 snib__ask_answer(c, a, 0);
         else if (now >= a->deadline)
                 snib__ask_answer(c, a, blame_code(a));
-        else if (a->in_doubt && counts(a) && now - a->doubt_since > SNIB__DOUBT_MAX)
+        else if (counts(a) && snib__request_too_old(&a->request, now))
                 snib__ask_answer(c, a, SNIB_EUNKNOWN);
         else
                 submit(c, a, now);
@@ -152,6 +131,6 @@ void snib__ask_wake(struct snib__core *c, struct snib__ask *a, snib__ns now)
 
 void snib__ask_retry_now(struct snib__core *c, struct snib__ask *a, snib__ns now)
 {
-        if (!a->outstanding && a->op.verb)
+        if (!a->request.outstanding && a->op.verb)
                 snib__ask_wake(c, a, now);
 }

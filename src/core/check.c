@@ -20,21 +20,23 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
                 return "valid exactly while held";
         if (waits != snib__tree_linked(&h->by_wait))
                 return "among the waiters exactly while asking or waiting";
-        if (h->state == SNIB__ASKING && !h->outstanding)
+        if (h->state == SNIB__ASKING && !h->request.outstanding)
                 return "asking has a question under way";
-        if (h->state == SNIB__WAITING && h->outstanding)
+        if (h->state == SNIB__WAITING && h->request.outstanding)
                 return "waiting has no question under way";
         if (waits && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 return "somebody waits for every wait";
         if (h->state == SNIB__HELD && h->depth == 0 && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 return "a hold that nobody has is released";
-        if (h->silent && (h->state != SNIB__WAITING || h->queued || h->in_doubt || h->watched))
+        if (h->known.silent &&
+            (h->state != SNIB__WAITING || h->known.queued || h->request.in_doubt || h->known.watch.on))
                 return "who waits silently has no place at the engine";
-        if (h->silent && !snib__cohort_speaker(c, h) && !SNIB__BUG(cohort_silence))
+        if (h->known.silent && !snib__cohort_speaker(c, h) && !SNIB__BUG(cohort_silence))
                 return "somebody asks for whoever waits silently";
-        if ((waits || h->state == SNIB__HELD || h->outstanding) && !h->silent && !snib__timer_armed(&h->timer))
+        if ((waits || h->state == SNIB__HELD || h->request.outstanding) && !h->known.silent &&
+            !snib__timer_armed(&h->timer))
                 return "whatever goes on has a time limit";
-        if (h->watched && !waits)
+        if (h->known.watch.on && !waits)
                 return "only waiters watch";
         return NULL;
 }
@@ -49,11 +51,11 @@ const char *snib__core_check(const struct snib__core *c, snib__ns now)
 
                 if (broken)
                         return broken;
-                outstanding += h->outstanding;
-                renewing += h->outstanding && h->verb == SNIB__RENEW;
+                outstanding += h->request.outstanding;
+                renewing += h->request.outstanding && h->verb == SNIB__RENEW;
         }
         snib__list_each (it, (struct snib__list *)&c->asks)
-                outstanding += snib__container(it, struct snib__ask, link)->outstanding;
+                outstanding += snib__container(it, struct snib__ask, link)->request.outstanding;
         if (outstanding != c->outstanding)
                 return "the count of outstanding requests is right";
         if (renewing != c->renewing)

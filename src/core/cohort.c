@@ -46,7 +46,7 @@
 
 static bool eligible(const struct snib__hold *h)
 {
-        return snib__kind(h->kind)->tokens > 1 && !h->observe && h->owner.bytes != h->id.text;
+        return snib__kind(h->kind)->tokens > 1 && !h->observe && h->owner.bytes != h->known.id.text;
 }
 
 /* Somebody waits for it who will go on waiting. */
@@ -71,7 +71,7 @@ const struct snib__hold *snib__cohort_speaker(const struct snib__core *c, const 
 {
         struct snib__hold *w = snib__wait_first((struct snib__core *)c, h->name);
 
-        while (w && (!eligible(w) || w->silent))
+        while (w && (!eligible(w) || w->known.silent))
                 w = snib__wait_next(w);
         return w;
 }
@@ -82,23 +82,21 @@ bool snib__cohort_covers(struct snib__core *c, const struct snib__hold *h)
 
         if (!eligible(h) || !patient(h))
                 return false;
-        while (w && (!eligible(w) || w->silent || !patient(w)))
+        while (w && (!eligible(w) || w->known.silent || !patient(w)))
                 w = snib__wait_next(w);
         return w;
 }
 
-#define SWAP(type, a, b, field)          \
-        do {                             \
-                type t = (a)->field;     \
-                (a)->field = (b)->field; \
-                (b)->field = t;          \
+#define SWAP(type, a, b, part)         \
+        do {                           \
+                type t = (a)->part;    \
+                (a)->part = (b)->part; \
+                (b)->part = t;         \
         } while (0)
 
 static void exchange_watches(struct snib__core *c, struct snib__hold *a, struct snib__hold *b)
 {
-        SWAP(bool, a, b, watched);
-        SWAP(bool, a, b, watch_pending);
-        SWAP(bool, a, b, watch_asked);
+        SWAP(struct snib__watching, a, b, known.watch);
         snib__hold_dirty(c, a);
         snib__hold_dirty(c, b);
 }
@@ -106,27 +104,16 @@ static void exchange_watches(struct snib__core *c, struct snib__hold *a, struct 
 /* Exchanges the ids, and what the engine may know and say of them. */
 static void exchange(struct snib__core *c, struct snib__hold *a, struct snib__hold *b)
 {
-        snib__ns wake_at = a->wake_at;
-
-        snib__assert(!a->outstanding && !b->outstanding);
-        SWAP(struct snib__id, a, b, id);
-        SWAP(snib__ns, a, b, sent_at);
-        SWAP(snib__ns, a, b, doubt_since); /* of what is held: its end, which is never */
-        SWAP(bool, a, b, queued);
-        SWAP(bool, a, b, in_doubt);
-        SWAP(bool, a, b, stray);
-        SWAP(bool, a, b, woken);
-        SWAP(bool, a, b, silent);
-        SWAP(uint8_t, a, b, failures);
-        SWAP(uint8_t, a, b, streak);
-        SWAP(int16_t, a, b, fault);
-        SWAP(uint32_t, a, b, given_ms);
-        exchange_watches(c, a, b);
+        snib__assert(!a->request.outstanding && !b->request.outstanding);
+        SWAP(struct snib__standing, a, b, known);
+        SWAP(struct snib__request, a, b, request);
         /* Requests are counted by record: an answer to an earlier one of either is never taken for
          * that of a later. */
-        a->attempt = b->attempt = a->attempt > b->attempt ? a->attempt : b->attempt;
-        snib__hold_wake_at(c, a, b->wake_at);
-        snib__hold_wake_at(c, b, wake_at);
+        a->request.attempt = b->request.attempt = snib__max(a->request.attempt, b->request.attempt);
+        snib__hold_wake_at(c, a, a->request.wake_at);
+        snib__hold_wake_at(c, b, b->request.wake_at);
+        snib__hold_dirty(c, a);
+        snib__hold_dirty(c, b);
 }
 
 /* The first that waits silently, if nobody asks for it. */
@@ -134,7 +121,7 @@ static struct snib__hold *unspoken(struct snib__core *c, struct snib__name name)
 {
         struct snib__hold *w = snib__wait_first(c, name);
 
-        for (; w && !w->silent; w = snib__wait_next(w))
+        for (; w && !w->known.silent; w = snib__wait_next(w))
                 if (eligible(w) && patient(w))
                         return NULL;
         return w;
@@ -150,7 +137,7 @@ void snib__cohort_left(struct snib__core *c, struct snib__hold *h, bool woken, s
                 exchange(c, h, next);
                 return;
         }
-        if (h->watched && h->kind == next->kind)
+        if (h->known.watch.on && h->kind == next->kind)
                 exchange_watches(c, h, next);
         snib__wait_poke(c, next, woken, now);
 }
@@ -162,8 +149,8 @@ static bool may_hand_over(const struct snib__core *c, const struct snib__hold *h
         int block = SNIB__BUG(cohort_tokens_not_given) ? SNIB__TOKEN_BLOCK : c->config.token_block;
 
         if (SNIB__BUG(cohort_after_loss) && h->state == SNIB__LOST)
-                return !h->outstanding;
-        if (!eligible(h) || h->outstanding || h->in_doubt || h->refused || h->failures)
+                return !h->request.outstanding;
+        if (!eligible(h) || h->request.outstanding || h->request.in_doubt || h->refused || h->request.failures)
                 return false;
         if (h->deadline - now < snib__lease_trusted(snib__held_lease(h)) / 2 || age < (k + 2) * 1000)
                 return false;

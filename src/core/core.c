@@ -44,15 +44,15 @@ void snib__core_begin(struct snib__core *c, struct snib__hold *h, struct snib__c
 {
         snib__core_tick(c, now);
         snib__assert(h->state == SNIB__IDLE);
-        snib__assert(h->name.length > 0 && snib__id_set(&h->id) && h->lease > 0);
+        snib__assert(h->name.length > 0 && snib__id_set(&h->known.id) && h->lease > 0);
         snib__list_init(&h->calls);
         h->cookie = ++c->cookies;
         h->n = h->n > 1 ? h->n : 1;
         h->timer.node.tag = SNIB__TIMER_HOLD;
-        h->wake_at = h->deadline = SNIB__NEVER;
+        h->request.wake_at = h->deadline = SNIB__NEVER;
         snib__list_append(&c->holds, &h->all);
         if (h->owner.length == 0)
-                h->owner = (struct snib__name){h->id.text, strlen(h->id.text)};
+                h->owner = (struct snib__name){h->known.id.text, strlen(h->known.id.text)};
         snib__tree_add(&c->by_owner, &h->by_owner);
         attach(c, h, call);
         snib__wait_begin(c, h, now);
@@ -76,7 +76,7 @@ void snib__core_renew(struct snib__core *c, struct snib__hold *h, struct snib__c
         attach(c, h, call);
         if (h->state != SNIB__HELD)
                 snib__call_answer(c, call, SNIB_ELOST, NULL);
-        else if (!h->outstanding)
+        else if (!h->request.outstanding)
                 snib__hold_submit(c, h, SNIB__RENEW, now);
 }
 
@@ -192,7 +192,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
         snib__core_tick(c, now);
         if (h->cookie != cookie || cookie == 0)
                 return false;
-        if (!SNIB__BUG(reply_matched_by_id_only) && (h->attempt != attempt || !h->outstanding))
+        if (!SNIB__BUG(reply_matched_by_id_only) && (h->request.attempt != attempt || !h->request.outstanding))
                 return false;
         snib__hold_answered(c, h);
         dispatch_reply(c, h, r, now);
@@ -205,7 +205,7 @@ bool snib__core_reply_hold(struct snib__core *c, struct snib__hold *h, uint64_t 
 static void latch_noticed(struct snib__hold *h)
 {
         if (h->observe && snib__family_of(h->kind) == SNIB__FAMILY_LATCH &&
-            (h->state == SNIB__WAITING || h->attempt > 1))
+            (h->state == SNIB__WAITING || h->request.attempt > 1))
                 h->token = SNIB__ANY_STATE;
 }
 
@@ -232,7 +232,7 @@ void snib__core_changed(struct snib__core *c, struct snib__name name, bool all, 
                 return;
         for (struct snib__hold *h = snib__wait_first(c, name); h; h = next) {
                 next = snib__wait_next(h);
-                if (h->silent)
+                if (h->known.silent)
                         continue;
                 latch_noticed(h);
                 if (h->observe && !(taken && SNIB__BUG(observer_waits_its_turn)))
@@ -251,12 +251,14 @@ void snib__core_watching(struct snib__core *c, struct snib__name name, const str
         snib__core_tick(c, now);
         for (struct snib__hold *h = snib__wait_first(c, name); h; h = next) {
                 next = snib__wait_next(h);
-                if (!h->watched || since < h->sent_at || (since == h->sent_at && h->watch_asked) ||
-                    (snib__id_set(id) && !snib__id_equal(id, &h->id)))
+                if (!h->known.watch.on || since < h->request.sent_at ||
+                    (since == h->request.sent_at && h->known.watch.asked) ||
+                    (snib__id_set(id) && !snib__id_equal(id, &h->known.id)))
                         continue;
-                if (!(h->attempt > 1 ? SNIB__BUG(no_retry_after_reconnecting) : SNIB__BUG(no_retry_after_subscribing)))
+                if (!(h->request.attempt > 1 ? SNIB__BUG(no_retry_after_reconnecting)
+                                             : SNIB__BUG(no_retry_after_subscribing)))
                         snib__wait_poke(c, h, false, now);
-                h->watch_asked = true;
+                h->known.watch.asked = true;
         }
 }
 
@@ -264,7 +266,7 @@ static struct snib__hold *waiter(struct snib__core *c, struct snib__name name, c
 {
         struct snib__hold *h = snib__wait_first(c, name);
 
-        while (h && !snib__id_equal(&h->id, id))
+        while (h && !snib__id_equal(&h->known.id, id))
                 h = snib__wait_next(h);
         return SNIB__BUG(notification_dropped) ? NULL : h;
 }
@@ -279,7 +281,7 @@ void snib__core_granted(struct snib__core *c, struct snib__name name, const stru
         if (!h)
                 return;
         latch_noticed(h);
-        h->streak = r->streak; /* also if it has to ask whether it holds: others wait for the end of the streak */
+        h->known.streak = r->streak; /* also if it has to ask whether it holds: others wait for the end of the streak */
         if (!snib__wait_granted(c, h, attempt, r, now))
                 snib__wait_poke(c, h, false, now);
 }
@@ -291,7 +293,7 @@ void snib__core_next_in_line(struct snib__core *c, struct snib__name name, const
         snib__core_tick(c, now);
         h = waiter(c, name, id);
         if (h && h->state == SNIB__WAITING)
-                snib__hold_wake_at(c, h, snib__min(h->wake_at, snib__after(now, SNIB__YIELD)));
+                snib__hold_wake_at(c, h, snib__min(h->request.wake_at, snib__after(now, SNIB__YIELD)));
         else if (h)
                 snib__wait_poke(c, h, false, now);
 }
@@ -310,14 +312,14 @@ void snib__core_ended(struct snib__core *c, struct snib__name name, const struct
  * waits may have missed a change. */
 static void relink(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        if (h->silent)
+        if (h->known.silent)
                 return;
         if (h->state == SNIB__WAITING) {
                 if (!SNIB__BUG(no_retry_after_reconnecting))
                         snib__wait_poke(c, h, false, now);
         } else if (h->state == SNIB__HELD)
                 snib__held_check(c, h, now);
-        else if (!h->outstanding && h->wake_at != SNIB__NEVER)
+        else if (!h->request.outstanding && h->request.wake_at != SNIB__NEVER)
                 snib__release_wake(c, h, now);
 }
 
@@ -337,7 +339,7 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
                 next = it->next;
                 if (up)
                         relink(c, h, now);
-                else if (h->state == SNIB__WAITING && !h->silent) {
+                else if (h->state == SNIB__WAITING && !h->known.silent) {
                         snib__hold_failed(h, &why);
                         snib__wait_link_down(c, h, now);
                 }
@@ -351,11 +353,8 @@ void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, 
 /* An answer that did not come in time is one whose fate is unknown. */
 static void time_out(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        static const struct snib__reply late = {
-            .status = SNIB__FAILED, .error = SNIB_EUNKNOWN, .error_text = "the engine did not answer in time"};
-
         snib__hold_forget(c, h);
-        dispatch_reply(c, h, &late, now);
+        dispatch_reply(c, h, &snib__late, now);
 }
 
 static void wake_hold(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -364,7 +363,7 @@ static void wake_hold(struct snib__core *c, struct snib__hold *h, snib__ns now)
                 snib__held_wake(c, h, now);
         else if ((h->state == SNIB__RELEASING || h->state == SNIB__LOST) && now >= h->deadline)
                 snib__release_wake(c, h, now);
-        else if (h->outstanding)
+        else if (h->request.outstanding)
                 time_out(c, h, now);
         else if (h->state == SNIB__WAITING)
                 snib__wait_wake(c, h, now);

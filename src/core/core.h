@@ -82,6 +82,38 @@ struct snib__timer {
         snib__ns due;
 };
 
+/* A request that is repeated, with the same id, until its fate is known: a hold's latest, or an
+ * ask's. */
+struct snib__request {
+        snib__ns sent_at;     /* when it was sent last */
+        snib__ns doubt_since; /* in_doubt: when the first one whose fate is unknown was sent */
+        snib__ns wake_at;     /* outstanding: its time-out; else the next poll, renewal or try */
+        uint32_t attempt;     /* how often it was sent; an answer counts only for the latest */
+        int16_t fault;        /* code of the latest failure, 0: none since */
+        uint8_t failures;     /* in a row, for back-off */
+        bool outstanding : 1; /* the latest has no answer yet */
+        bool submit : 1;      /* it is still to be pulled as an effect */
+        bool in_doubt : 1;    /* one was sent whose fate is unknown; a hold's: an acquire */
+        bool stray : 1;       /* or was unknown, until a later one was answered: a copy may still arrive */
+};
+
+/* What an engine knows of an id, and what was heard of it: whoever gives his id to another
+ * (cohort.c) gives all of this with it, and his request. */
+struct snib__standing {
+        struct snib__id id;
+        uint32_t given_ms; /* HELD: the lease that the engine gave; 0: what was asked for */
+        uint8_t streak;    /* of the grant that was told last */
+        bool queued : 1;   /* may stand in the engine's queue */
+        bool woken : 1;    /* was asked because of a change: pass it on when leaving empty-handed */
+        bool silent : 1;   /* WAITING: another of this client asks for it, too: the engine knows nothing of it */
+        struct snib__watching {
+                bool on : 1;    /* the name is watched for it */
+                bool begin : 1; /* WATCH is still to be pulled */
+                bool end : 1;   /* UNWATCH is */
+                bool asked : 1; /* the latest request was made because the watch took effect */
+        } watch;
+};
+
 /* What a refusal or a broken link said last. */
 struct snib__fault {
         int code; /* 0: none */
@@ -121,19 +153,21 @@ struct snib__call {
 struct snib__hold {
         /* Set by the runtime before snib__core_begin(); constant while the hold lives. */
         struct snib__name name;
-        struct snib__name owner; /* re-entry key: bytes that mean the same owner within this client. Empty: an owner of
-                                    its own, whom no other call joins */
-        struct snib__id id;      /* fresh */
+        struct snib__name owner;     /* re-entry key: bytes that mean the same owner within this client. Empty: an owner
+                                        of its own, whom no other call joins */
+        struct snib__standing known; /* `known.id`, fresh; the rest is the core's */
         snib__ns lease;
-        snib__ns max_hold; /* 0: none */
-        int32_t n;         /* how many permits; 0 counts as 1 */
-        uint8_t kind;      /* enum snib_kind */
-        bool observe : 1;  /* OBSERVE instead of ACQUIRE: answered when the state is another than `token` */
+        union {
+                snib__ns max_hold; /* 0: none */
+                snib__ns hold_end; /* the core's, from HELD on: when that is over, 0: never */
+        };
+        int32_t n;        /* how many permits; 0 counts as 1 */
+        uint8_t kind;     /* enum snib_kind */
+        bool observe : 1; /* OBSERVE instead of ACQUIRE: answered when the state is another than `token` */
         bool reentrant : 1;
         bool keep : 1;     /* the watchdog renews */
         bool generous : 1; /* whenever it ends others have a turn, if any listen: SNIB__STREAK_MAX */
-
-        int16_t fault; /* the core's, here for the room: code of the latest failure, 0: none since */
+        uint8_t loss;      /* enum snib_loss: the core's, here for the room */
 
         /* Read by any thread without a lock; written by the core. 0: not held. */
         _Atomic snib__ns valid_until;
@@ -141,40 +175,23 @@ struct snib__hold {
         /* The core's, but that `token` is set before to what an observer knows. Others may read
          * them under the client's lock. */
         int64_t token;
-        uint64_t cookie;   /* of the present use of this memory: one that began later has a higher one */
-        snib__ns sent_at;  /* when the latest request was sent */
+        uint64_t cookie; /* of the present use of this memory: one that began later has a higher one */
+        struct snib__request request;
         snib__ns deadline; /* HELD: end of the trusted lease; RELEASING, LOST: end of the efforts to release */
-        snib__ns wake_at;  /* with a request outstanding: its time-out; else the next poll, renewal or try */
-        snib__ns given_at; /* when the engine gave it, perhaps to another of this client; see cohort.c */
         union {
-                snib__ns doubt_since; /* ASKING, WAITING: when the first request whose fate is unknown was sent */
-                snib__ns hold_end;    /* HELD: end of the total hold, SNIB__NEVER */
-                snib__ns leave_end;   /* RELEASING and `leaving`: until when it is to stay at the engine */
-                int64_t lost_by;      /* LOST: code of the failure that it came from, 0: none */
+                snib__ns given_at;  /* HELD: when the engine gave it, perhaps to another of this client; see cohort.c */
+                snib__ns leave_end; /* RELEASING and `leaving`: until when it is to stay at the engine */
+                int64_t lost_by;    /* LOST: code of the failure that it came from, 0: none */
         };
-        uint32_t attempt;  /* number of the latest request */
-        uint32_t given_ms; /* HELD: the lease that the engine gave; 0: what was asked for */
         int depth;
-        uint8_t failures; /* in a row, for back-off */
         enum snib__hold_state state : 8;
         enum snib__verb verb : 8; /* of the latest request */
-        uint8_t loss;             /* enum snib_loss */
         uint8_t passed;        /* how often it went from one to another since: `token` is as much above the engine's */
-        uint8_t streak;        /* of the grant that was told last */
-        bool outstanding : 1;  /* the latest request has no answer yet */
-        bool submit : 1;       /* it is still to be pulled as an effect */
         bool lost_pending : 1; /* LOST is still to be pulled */
-        bool watched : 1, watch_pending : 1, unwatch_pending : 1;
-        bool silent : 1;           /* WAITING: another of this client asks for it, too */
-        bool queued : 1;           /* may stand in the engine's queue */
-        bool again : 1;            /* a change was noticed while the question was under way */
-        bool woken : 1;            /* was asked because of a change: pass it on when leaving empty-handed */
-        bool in_doubt : 1;         /* an acquire was sent whose fate is unknown */
-        bool stray : 1;            /* or was unknown, until a later one was answered */
+        bool again : 1;        /* a change was noticed while the request was under way */
         bool release_in_doubt : 1; /* a release was sent whose fate is unknown */
         bool refused : 1;          /* the engine refused to renew */
         bool leaving : 1;          /* RELEASING: it is not to end, but to stay, nobody's */
-        bool watch_asked : 1;      /* the latest question was asked because the watch took effect */
         bool farewell : 1;         /* it was held when the client was closed, or its release waited for */
         struct snib__list calls;
         struct snib__list all;   /* link in core.holds */
@@ -199,12 +216,8 @@ struct snib__ask {
         snib__ns deadline;
         void *owner_data;
         uint64_t cookie;
-        uint32_t attempt;
-        bool outstanding, submit, in_doubt, answered;
-        snib__ns sent_at;     /* when it was last sent */
-        snib__ns doubt_since; /* when the first one whose fate is unknown was */
-        snib__ns wake_at;
-        int failures;
+        struct snib__request request;
+        bool answered;
         int result; /* QUERY: 1 held or there, 0 not; FORCE: 1 ended a hold, 0 there was none; SET to DELETE: `applied`;
                        RELEASE, RENEW: 1; or a negative code */
         struct snib__fault fault;

@@ -31,16 +31,16 @@ snib__ns snib__lease_given(const struct snib__hold *h, const struct snib__reply 
 
 snib__ns snib__held_lease(const struct snib__hold *h)
 {
-        return h->given_ms ? h->given_ms * SNIB__MS : h->lease;
+        return h->known.given_ms ? h->known.given_ms * SNIB__MS : h->lease;
 }
 
-/* When to renew what was confirmed by the request sent at h->sent_at: the last instant of the
- * hold's own phase that is not later than a third of the lease, and so not earlier than a sixth;
+/* When to renew what was confirmed by the latest request: the last instant of the hold's own phase
+ * that is not later than a third of the lease after it was sent, and so not earlier than a sixth;
  * from the second time on it is a third. */
 static snib__ns renewal_at(const struct snib__core *c, const struct snib__hold *h)
 {
         snib__ns lease = SNIB__BUG(renewed_by_the_asked_lease) ? h->lease : snib__held_lease(h);
-        snib__ns period = snib__max(lease / 6, 1), latest = snib__after(h->sent_at, lease / 3);
+        snib__ns period = snib__max(lease / 6, 1), latest = snib__after(h->request.sent_at, lease / 3);
         uint64_t group = h->cookie / (uint64_t)c->config.neighbours;
         snib__ns phases = c->config.phases,
                  point = (snib__ns)((uint32_t)(group * 2654435769U) * (uint64_t)phases >> 32);
@@ -49,19 +49,19 @@ static snib__ns renewal_at(const struct snib__core *c, const struct snib__hold *
         return latest - (latest % period - phase + period) % period;
 }
 
-/* The lease was confirmed by this answer to the request sent at h->sent_at. */
+/* The lease was confirmed by this answer to the latest request. */
 static void extend(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
-        snib__ns from = SNIB__BUG(deadline_from_reply) ? now : h->sent_at, lease = snib__lease_given(h, r);
+        snib__ns from = SNIB__BUG(deadline_from_reply) ? now : h->request.sent_at, lease = snib__lease_given(h, r);
         snib__ns until = snib__after(from, snib__lease_trusted(lease));
 
-        h->given_ms = lease < h->lease ? (uint32_t)snib__min(lease / SNIB__MS, UINT32_MAX) : 0;
-        h->failures = 0;
-        h->fault = 0;
+        h->known.given_ms = lease < h->lease ? (uint32_t)snib__min(lease / SNIB__MS, UINT32_MAX) : 0;
+        h->request.failures = 0;
+        h->request.fault = 0;
         h->refused = false;
         if (h->state == SNIB__HELD)
                 until = is_check(h) ? h->deadline : snib__max(until, h->deadline);
-        h->deadline = snib__min(until, h->hold_end);
+        h->deadline = h->hold_end ? snib__min(until, h->hold_end) : until;
         /* Release: whoever sees the hold valid also sees the record that the acquire filled. */
         atomic_store_explicit(&h->valid_until, h->deadline, memory_order_release);
         snib__hold_wake_at(c, h, h->keep ? renewal_at(c, h) : SNIB__NEVER);
@@ -90,9 +90,9 @@ void snib__held_begin(struct snib__core *c, struct snib__hold *h, const struct s
         h->passed = 0;
         h->given_at = now;
         h->again = false;
-        h->in_doubt = false;
-        h->queued = false;
-        h->hold_end = h->max_hold > 0 ? snib__after(h->sent_at, h->max_hold) : SNIB__NEVER;
+        h->request.in_doubt = false;
+        h->known.queued = false;
+        h->hold_end = h->max_hold > 0 ? snib__after(h->request.sent_at, h->max_hold) : 0;
         extend(c, h, r, now);
         snib__hold_set(c, h, SNIB__HELD);
         snib__wait_done(c, h, SNIB__GRANTED, now);
@@ -117,7 +117,7 @@ void snib__held_take_over(struct snib__core *c, struct snib__hold *h, struct sni
 
 void snib__held_join(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        if (!h->outstanding)
+        if (!h->request.outstanding)
                 snib__hold_submit(c, h, SNIB__ACQUIRE, now);
 }
 
@@ -140,7 +140,7 @@ static bool postpone(struct snib__core *c, struct snib__hold *h, snib__ns now)
  * token. */
 static void ask_next(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        bool acquire = h->in_doubt || snib__calls_want(h, SNIB__CALL_ACQUIRE);
+        bool acquire = h->request.in_doubt || snib__calls_want(h, SNIB__CALL_ACQUIRE);
 
         snib__hold_unpostpone(h);
         if (acquire || !postpone(c, h, now))
@@ -155,7 +155,7 @@ void snib__held_resume(struct snib__core *c, snib__ns now)
 
 void snib__held_check(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        if (h->state == SNIB__HELD && !h->outstanding)
+        if (h->state == SNIB__HELD && !h->request.outstanding)
                 ask_next(c, h, now);
 }
 
@@ -168,17 +168,17 @@ void snib__held_idle(struct snib__core *c, struct snib__hold *h, snib__ns now)
 /* What is wrong with it while it is held: a code, or 0. */
 static int trouble_of(const struct snib__hold *h)
 {
-        return h->fault < 0 || !h->outstanding ? h->fault : SNIB_EUNKNOWN;
+        return h->request.fault < 0 || !h->request.outstanding ? h->request.fault : SNIB_EUNKNOWN;
 }
 
 int snib__core_trouble(const struct snib__core *c, const struct snib__hold *h, struct snib__fault *ret_fault,
                        snib__ns *ret_since)
 {
         int code = h->state == SNIB__HELD ? trouble_of(h) : h->state == SNIB__LOST ? (int)h->lost_by : 0;
-        bool silent = h->state == SNIB__HELD && code && h->fault == 0;
+        bool silent = h->state == SNIB__HELD && code && h->request.fault == 0;
 
         *ret_fault = (struct snib__fault){.code = code};
-        *ret_since = silent ? h->sent_at : c->downs ? c->down_since : SNIB__NEVER;
+        *ret_since = silent ? h->request.sent_at : c->downs ? c->down_since : SNIB__NEVER;
         if (code && !silent && c->trouble.code == code)
                 *ret_fault = c->trouble;
         return code;
@@ -201,10 +201,10 @@ void snib__held_lose(struct snib__core *c, struct snib__hold *h, int reason, sni
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, SNIB_ELOST, NULL);
         snib__calls_answer(c, h, SNIB__CALL_RENEW, SNIB_ELOST, NULL);
         h->deadline = SNIB__NEVER;
-        if (!h->outstanding)
-                h->wake_at = SNIB__NEVER;
+        if (!h->request.outstanding)
+                h->request.wake_at = SNIB__NEVER;
         snib__hold_set(c, h, SNIB__LOST);
-        if (!gone || h->in_doubt)
+        if (!gone || h->request.in_doubt)
                 snib__release_begin(c, h, now);
         snib__lost_maybe_finish(c, h);
 }
@@ -217,7 +217,7 @@ static int reason_at_deadline(const struct snib__hold *h)
                 return SNIB_LOSS_EXPIRED;
         if (h->refused)
                 return SNIB_LOSS_REFUSED;
-        return h->outstanding || h->fault < 0 ? SNIB_LOSS_UNREACHABLE : SNIB_LOSS_EXPIRED;
+        return h->request.outstanding || h->request.fault < 0 ? SNIB_LOSS_UNREACHABLE : SNIB_LOSS_EXPIRED;
 }
 
 void snib__held_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
@@ -243,26 +243,28 @@ static void failed(struct snib__core *c, struct snib__hold *h, const struct snib
 {
         snib__hold_failed(h, r);
         snib__fault_set(&c->trouble, r);
-        h->in_doubt |= h->verb == SNIB__ACQUIRE && r->error == SNIB_EUNKNOWN;
+        h->request.in_doubt |= h->verb == SNIB__ACQUIRE && r->error == SNIB_EUNKNOWN;
         if (!snib__reply_passing(r)) {
                 h->refused = true;
                 snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, SNIB__HEARD);
         }
         answer_once(c, h, r->error);
         snib__hold_wake_at(
-            c, h, snib__after(now, snib__hold_backoff(c, h, snib__min(SNIB__BACKOFF_MAX, snib__held_lease(h) / 8))));
+            c, h,
+            snib__after(now,
+                        snib__request_backoff(c, &h->request, snib__min(SNIB__BACKOFF_MAX, snib__held_lease(h) / 8))));
         snib__held_idle(c, h, now);
 }
 
 static void confirmed(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         if (r->token != 0 && r->token != h->token - h->passed && !SNIB__BUG(token_not_compared_on_reentry)) {
-                h->in_doubt = true; /* our id holds it, but not without a gap: give that new hold back */
+                h->request.in_doubt = true; /* our id holds it, but not without a gap: give that new hold back */
                 snib__held_lose(c, h, SNIB_LOSS_GONE, now);
                 return;
         }
         extend(c, h, r, now);
-        h->in_doubt &= r->status != SNIB__GRANTED;
+        h->request.in_doubt &= r->status != SNIB__GRANTED;
         if (r->status == SNIB__GRANTED)
                 admit(c, h);
         else

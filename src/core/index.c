@@ -93,7 +93,7 @@ struct snib__hold *snib__core_held(struct snib__core *c, struct snib__name name,
 
                 if (compare_names(h->name, name) != 0)
                         return NULL;
-                if (snib__id_equal(&h->id, id))
+                if (snib__id_equal(&h->known.id, id))
                         return h->state == SNIB__HELD ? h : NULL;
         }
         return NULL;
@@ -118,6 +118,6 @@ int64_t snib__core_silent(struct snib__core *c, struct snib__name name)
         int64_t n = 0;
 
         for (struct snib__hold *h = snib__wait_first(c, name); h; h = snib__wait_next(h))
-                n += h->silent;
+                n += h->known.silent;
         return n;
 }

@@ -44,6 +44,19 @@ struct snib__hold *snib__wait_first(struct snib__core *c, struct snib__name name
 struct snib__hold *snib__wait_next(struct snib__hold *h);
 
 /* request.c */
+/* It is to be sent (again). Whoever's it is says so (dirty), and sets its time-out. */
+void snib__request_send(struct snib__core *c, struct snib__request *r, snib__ns now);
+/* No answer is waited for any more; false: none was. */
+bool snib__request_end(struct snib__core *c, struct snib__request *r);
+/* The latest may have been executed, or not. */
+void snib__request_doubt(struct snib__request *r);
+/* In doubt for so long that the engine may have forgotten what it did. */
+bool snib__request_too_old(const struct snib__request *r, snib__ns now);
+/* One more failure in a row: how long to wait before the next try. */
+snib__ns snib__request_backoff(struct snib__core *c, struct snib__request *r, snib__ns most);
+/* What a request is answered with that was not answered in time. */
+extern const struct snib__reply snib__late;
+extern const struct snib__fault snib__late_fault;
 /* Another state, and the end of what it lasts at most. */
 void snib__hold_set(struct snib__core *c, struct snib__hold *h, enum snib__hold_state state);
 /* What is to come next of itself; with a request outstanding: its time-out. */
@@ -57,9 +70,6 @@ void snib__hold_answered(struct snib__core *c, struct snib__hold *h);
 void snib__hold_forget(struct snib__core *c, struct snib__hold *h);
 /* The record is done with: back to IDLE, FREE follows. */
 void snib__hold_finish(struct snib__core *c, struct snib__hold *h);
-/* One more failure in a row: how long to wait before the next try. */
-snib__ns snib__hold_backoff(struct snib__core *c, struct snib__hold *h, snib__ns most);
-snib__ns snib__backoff(struct snib__core *c, int failures, snib__ns most);
 /* The request could not be executed, or its fate is unknown, for a reason that may pass. */
 bool snib__reply_passing(const struct snib__reply *r);
 /* It ends with its grant. */

@@ -40,7 +40,7 @@ void snib__call_answer(struct snib__core *c, struct snib__call *call, int result
 
 void snib__hold_failed(struct snib__hold *h, const struct snib__reply *r)
 {
-        h->fault = (int16_t)r->error;
+        h->request.fault = (int16_t)r->error;
         snib__list_each (it, &h->calls)
                 snib__fault_set(&snib__call_of(it)->fault, r);
 }
@@ -76,7 +76,7 @@ static void name_own_writer(struct snib__core *c, const struct snib__hold *h, st
         const struct snib__hold *writer = snib__core_find(c, h->name, h->owner, SNIB_KIND_WRITE);
 
         if (writer && writer->state == SNIB__HELD)
-                *ret = writer->id;
+                *ret = writer->known.id;
 }
 
 /* What a hold asks for, in the core's own op: the fields that no hold sets stay zero. */
@@ -84,18 +84,18 @@ static void fill_op(struct snib__core *c, struct snib__hold *h, struct snib__op 
 {
         op->verb = h->verb;
         op->kind = h->kind;
-        op->enqueue = h->verb == SNIB__ACQUIRE && h->queued;
+        op->enqueue = h->verb == SNIB__ACQUIRE && h->known.queued;
         op->n = h->n;
-        op->settled = !h->stray;
-        op->number = h->attempt;
-        op->streak = h->generous ? SNIB__STREAK_MAX : h->streak;
+        op->settled = !h->request.stray;
+        op->number = h->request.attempt;
+        op->streak = h->generous ? SNIB__STREAK_MAX : h->known.streak;
         op->name = h->name;
-        op->id = h->id;
+        op->id = h->known.id;
         op->who = c->config.who;
         op->lease_ms = h->lease / SNIB__MS;
         op->leave = h->leaving;
         if (h->leaving)
-                op->lease_ms = (snib__max(h->leave_end - h->sent_at, 1) + SNIB__MS - 1) / SNIB__MS;
+                op->lease_ms = (snib__max(h->leave_end - h->request.sent_at, 1) + SNIB__MS - 1) / SNIB__MS;
         op->token = 0;
         op->under.text[0] = 0;
         if (h->verb != SNIB__ACQUIRE)
@@ -112,10 +112,10 @@ static bool submit_hold(struct snib__core *c, struct snib__hold *h, struct snib_
 {
         effect(ret, SNIB__EFFECT_SUBMIT, h);
         fill_op(c, h, &c->op);
-        h->submit = false;
+        h->request.submit = false;
         ret->op = &c->op;
         ret->cookie = h->cookie;
-        ret->attempt = h->attempt;
+        ret->attempt = h->request.attempt;
         return true;
 }
 
@@ -128,15 +128,15 @@ static bool next_of_hold(struct snib__core *c, struct snib__hold *h, struct snib
                 c->losses--;
                 return effect(ret, SNIB__EFFECT_LOST, h);
         }
-        if (h->unwatch_pending) {
-                h->unwatch_pending = false;
+        if (h->known.watch.end) {
+                h->known.watch.end = false;
                 return effect(ret, SNIB__EFFECT_UNWATCH, h);
         }
-        if (h->watch_pending) {
-                h->watch_pending = false;
+        if (h->known.watch.begin) {
+                h->known.watch.begin = false;
                 return effect(ret, SNIB__EFFECT_WATCH, h);
         }
-        if (h->submit)
+        if (h->request.submit)
                 return submit_hold(c, h, ret);
         snib__list_remove(&h->dirty);
         return h->state == SNIB__IDLE && effect(ret, SNIB__EFFECT_FREE, h);
@@ -175,9 +175,9 @@ bool snib__core_next(struct snib__core *c, struct snib__effect *ret)
                 ret->ask = a;
                 ret->op = &a->op;
                 ret->cookie = a->cookie;
-                ret->attempt = a->attempt;
-                if (a->answered || a->submit) {
-                        a->submit = false;
+                ret->attempt = a->request.attempt;
+                if (a->answered || a->request.submit) {
+                        a->request.submit = false;
                         return true;
                 }
         }

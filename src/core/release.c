@@ -34,11 +34,11 @@ void snib__leave_begin(struct snib__core *c, struct snib__hold *h, snib__ns end,
 
 void snib__release_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        bool asked = h->outstanding && h->verb == SNIB__ACQUIRE;
+        bool asked = h->request.outstanding && h->verb == SNIB__ACQUIRE;
 
         atomic_store_explicit(&h->valid_until, 0, memory_order_release);
-        h->failures = 0;
-        h->fault = 0;
+        h->request.failures = 0;
+        h->request.fault = 0;
         h->deadline = snib__after(now, lasts(h));
         if (h->state != SNIB__LOST)
                 snib__tree_remove(&c->by_owner, &h->by_owner);
@@ -54,7 +54,7 @@ void snib__lost_maybe_finish(struct snib__core *c, struct snib__hold *h)
          * under way. */
         if (h->state == SNIB__LOST && h->depth == 0)
                 snib__tree_remove(&c->by_owner, &h->by_owner);
-        if (h->state == SNIB__LOST && h->depth == 0 && !h->outstanding && h->wake_at == SNIB__NEVER)
+        if (h->state == SNIB__LOST && h->depth == 0 && !h->request.outstanding && h->request.wake_at == SNIB__NEVER)
                 snib__hold_finish(c, h);
 }
 
@@ -76,7 +76,7 @@ static void retry(struct snib__core *c, struct snib__hold *h, const struct snib_
         snib__hold_failed(h, r);
         if (!snib__reply_passing(r))
                 snib__calls_answer(c, h, SNIB__CALL_RELEASE, r->error, SNIB__HEARD);
-        snib__hold_wake_at(c, h, snib__after(now, snib__hold_backoff(c, h, SNIB__BACKOFF_MAX)));
+        snib__hold_wake_at(c, h, snib__after(now, snib__request_backoff(c, &h->request, SNIB__BACKOFF_MAX)));
 }
 
 void snib__release_reply(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
@@ -110,9 +110,8 @@ void snib__release_wake(struct snib__core *c, struct snib__hold *h, snib__ns now
 
 void snib__release_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)
 {
-        static const struct snib__fault late = {SNIB_EUNKNOWN, 0, "the engine did not answer in time"};
         struct snib__hold *h = call->hold;
-        bool doubt = h->release_in_doubt || h->outstanding || h->fault == 0;
+        bool doubt = h->release_in_doubt || h->request.outstanding || h->request.fault == 0;
 
-        snib__call_answer(c, call, doubt ? SNIB_EUNKNOWN : h->fault, doubt ? &late : SNIB__HEARD);
+        snib__call_answer(c, call, doubt ? SNIB_EUNKNOWN : h->request.fault, doubt ? &snib__late_fault : SNIB__HEARD);
 }

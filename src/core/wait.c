@@ -30,32 +30,24 @@ static bool may_have_taken(const struct snib__hold *h)
         if ((snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE && SNIB__BUG(semaphore_not_undone)) ||
             (snib__kind(h->kind)->polls && SNIB__BUG(spin_doubt_not_released)))
                 return false;
-        return h->in_doubt || (h->stray && snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE);
-}
-
-/* The latest request may have been executed, or not. */
-static void doubt(struct snib__hold *h)
-{
-        if (!h->in_doubt)
-                h->doubt_since = h->sent_at;
-        h->in_doubt = h->stray = true;
+        return h->request.in_doubt || (h->request.stray && snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE);
 }
 
 static void ask(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        h->again = h->watch_asked = false;
+        h->again = h->known.watch.asked = false;
         if (queues(c, h))
                 snib__list_each (it, &h->calls)
                         if (!snib__container(it, struct snib__call, link)->once)
-                                h->queued = true;
+                                h->known.queued = true;
         snib__hold_set(c, h, SNIB__ASKING);
         snib__hold_submit(c, h, SNIB__ACQUIRE, now);
 }
 
 void snib__wait_poke(struct snib__core *c, struct snib__hold *h, bool woken, snib__ns now)
 {
-        h->woken |= woken;
-        h->silent = false;
+        h->known.woken |= woken;
+        h->known.silent = false;
         if (h->state == SNIB__ASKING)
                 h->again = true;
         else
@@ -76,7 +68,7 @@ static bool overhear(struct snib__core *c, const struct snib__hold *h, struct sn
                 call->holder = first_call(speaker)->holder;
                 call->holder.position = 0; /* not its own */
         }
-        return speaker && speaker->fault == 0 && call->holder.status == SNIB__BUSY;
+        return speaker && speaker->request.fault == 0 && call->holder.status == SNIB__BUSY;
 }
 
 /* It has to wait, and knows it. */
@@ -92,9 +84,9 @@ static void hear_to_wait(struct snib__hold *h, snib__ns now)
 
 void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        h->silent = snib__cohort_covers(c, h);
+        h->known.silent = snib__cohort_covers(c, h);
         snib__tree_add(&c->by_wait, &h->by_wait);
-        if (h->silent) {
+        if (h->known.silent) {
                 overhear(c, h, first_call(h));
                 hear_to_wait(h, now);
                 snib__hold_set(c, h, SNIB__WAITING);
@@ -105,12 +97,12 @@ void snib__wait_begin(struct snib__core *c, struct snib__hold *h, snib__ns now)
 
 void snib__wait_joined(struct snib__core *c, struct snib__hold *h, const struct snib__call *call, snib__ns now)
 {
-        if (h->silent && !call->once)
+        if (h->known.silent && !call->once)
                 return;
         if (h->state == SNIB__WAITING)
                 snib__wait_poke(c, h, false, now); /* the newcomer deserves an honest try */
         /* The question under way may ask for no place in the queue, and this one has to wait. */
-        else if (queues(c, h) && !call->once && !h->queued)
+        else if (queues(c, h) && !call->once && !h->known.queued)
                 h->again = true;
 }
 
@@ -128,7 +120,7 @@ static void forgotten(struct snib__core *c, struct snib__hold *h, snib__ns now)
 void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
         c->polls++;
-        if (snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE && h->in_doubt && now - h->doubt_since > SNIB__DOUBT_MAX)
+        if (snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE && snib__request_too_old(&h->request, now))
                 forgotten(c, h, now);
         else
                 ask(c, h, now);
@@ -136,21 +128,21 @@ void snib__wait_wake(struct snib__core *c, struct snib__hold *h, snib__ns now)
 
 static void watch(struct snib__core *c, struct snib__hold *h)
 {
-        if (!c->config.watches || h->watched || snib__kind(h->kind)->polls)
+        if (!c->config.watches || h->known.watch.on || snib__kind(h->kind)->polls)
                 return;
-        h->watched = h->watch_pending = true;
+        h->known.watch.on = h->known.watch.begin = true;
         snib__hold_dirty(c, h);
 }
 
 static void unwatch(struct snib__core *c, struct snib__hold *h)
 {
-        if (!h->watched)
+        if (!h->known.watch.on)
                 return;
-        h->watched = false;
-        if (h->watch_pending)
-                h->watch_pending = false;
+        h->known.watch.on = false;
+        if (h->known.watch.begin)
+                h->known.watch.begin = false;
         else
-                h->unwatch_pending = true;
+                h->known.watch.end = true;
         snib__hold_dirty(c, h);
 }
 
@@ -180,10 +172,10 @@ static bool may_follow(const struct snib__hold *h, const struct snib__hold *next
  * NULL: nobody, or it took none. */
 static struct snib__hold *heir(struct snib__hold *h, enum snib__status answer)
 {
-        struct snib__hold *next = h->woken && leaves_room(h, answer) ? snib__wait_next(h) : NULL;
+        struct snib__hold *next = h->known.woken && leaves_room(h, answer) ? snib__wait_next(h) : NULL;
 
-        h->woken = false;
-        while (next && (next->silent || !may_follow(h, next, answer)))
+        h->known.woken = false;
+        while (next && (next->known.silent || !may_follow(h, next, answer)))
                 next = snib__wait_next(next);
         return SNIB__BUG(wake_up_not_passed_on) ? NULL : next;
 }
@@ -196,7 +188,7 @@ static void pass_on(struct snib__core *c, struct snib__hold *next, snib__ns now)
 
 void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__status answer, snib__ns now)
 {
-        bool woken = h->woken && answer == SNIB__GONE;
+        bool woken = h->known.woken && answer == SNIB__GONE;
         struct snib__hold *next = heir(h, answer);
 
         snib__tree_remove(&c->by_wait, &h->by_wait);
@@ -209,15 +201,15 @@ void snib__wait_done(struct snib__core *c, struct snib__hold *h, enum snib__stat
 static void unsay(struct snib__core *c, struct snib__hold *h)
 {
         snib__hold_forget(c, h);
-        if (h->attempt == 1)
-                h->queued = false;
+        if (h->request.attempt == 1)
+                h->known.queued = false;
 }
 
 void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        bool asking = h->state == SNIB__ASKING && h->outstanding;
+        bool asking = h->state == SNIB__ASKING && h->request.outstanding;
 
-        if (h->submit) {
+        if (h->request.submit) {
                 unsay(c, h);
                 asking = false;
         }
@@ -225,7 +217,7 @@ void snib__wait_leave(struct snib__core *c, struct snib__hold *h, snib__ns now)
         snib__tree_remove(&c->by_owner, &h->by_owner);
         if (asking)
                 snib__hold_set(c, h, SNIB__CANCELLING);
-        else if ((h->queued || may_have_taken(h)) && !SNIB__BUG(cancel_leaves_waiter) &&
+        else if ((h->known.queued || may_have_taken(h)) && !SNIB__BUG(cancel_leaves_waiter) &&
                  !(SNIB__BUG(cohort_identity_forgotten) && h->given_at))
                 snib__release_begin(c, h, now);
         else
@@ -236,8 +228,8 @@ void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const st
 {
         bool certainly_nothing = r->status == SNIB__BUSY || (r->status == SNIB__FAILED && r->error != SNIB_EUNKNOWN);
 
-        h->in_doubt |= !certainly_nothing;
-        if (!h->queued && !may_have_taken(h))
+        h->request.in_doubt |= !certainly_nothing;
+        if (!h->known.queued && !may_have_taken(h))
                 snib__hold_finish(c, h);
         else if (SNIB__BUG(cancel_leaves_waiter))
                 snib__hold_finish(c, h);
@@ -249,8 +241,8 @@ void snib__cancelling_reply(struct snib__core *c, struct snib__hold *h, const st
  * what it may have taken. */
 void snib__cancelling_close(struct snib__core *c, struct snib__hold *h, snib__ns now)
 {
-        h->in_doubt = true;
-        if (!h->queued && !may_have_taken(h)) {
+        h->request.in_doubt = true;
+        if (!h->known.queued && !may_have_taken(h)) {
                 snib__hold_finish(c, h);
         } else {
                 snib__release_begin(c, h, now);
@@ -267,9 +259,9 @@ static const struct snib__reply too_late = {.status = SNIB__FAILED,
  * that is so. */
 static int blame_code(struct snib__hold *h)
 {
-        if (h->in_doubt && (h->fault == SNIB_EUNREACHABLE || h->fault == SNIB_ENOTREADY))
-                h->fault = SNIB_EUNKNOWN;
-        return h->fault;
+        if (h->request.in_doubt && (h->request.fault == SNIB_EUNREACHABLE || h->request.fault == SNIB_ENOTREADY))
+                h->request.fault = SNIB_EUNKNOWN;
+        return h->request.fault;
 }
 
 /* A connection that was cut while it was idle is noticed by the next request only. That must not be
@@ -277,9 +269,10 @@ static int blame_code(struct snib__hold *h)
  * back. */
 static bool try_again(struct snib__core *c, const struct snib__hold *h, struct snib__call *call, snib__ns now)
 {
-        snib__ns until = snib__after(h->sent_at, c->config.op_timeout); /* both together take no longer than one may */
+        snib__ns until =
+            snib__after(h->request.sent_at, c->config.op_timeout); /* both together take no longer than one may */
 
-        if (c->downs > 1 || (h->fault != SNIB_EUNKNOWN && h->fault != SNIB_EUNREACHABLE))
+        if (c->downs > 1 || (h->request.fault != SNIB_EUNKNOWN && h->request.fault != SNIB_EUNREACHABLE))
                 return false;
         if (call->second)
                 return !c->link_up; /* not back yet: its timer runs */
@@ -341,7 +334,7 @@ static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, con
         if (busy->look_ms > 0 && !SNIB__BUG(look_ignored))
                 delay = snib__min(busy->look_ms, SNIB__LOOK_MAX / SNIB__MS) * SNIB__MS;
         if (snib__kind(h->kind)->polls)
-                delay = snib__min(SNIB__SPIN_MIN << snib__min(h->attempt - 1, 16),
+                delay = snib__min(SNIB__SPIN_MIN << snib__min(h->request.attempt - 1, 16),
                                   SNIB__BUG(spin_backoff_unbounded) ? SNIB__NEVER : SNIB__SPIN_MAX);
 
         if (SNIB__BUG(sleeping_past_dead_holders_ttl) ||
@@ -355,9 +348,9 @@ static snib__ns poll_delay(struct snib__core *c, const struct snib__hold *h, con
 static void busy(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         hear_holder(h, r);
-        h->failures = 0;
-        h->fault = 0;
-        h->in_doubt = false;
+        h->request.failures = 0;
+        h->request.fault = 0;
+        h->request.in_doubt = false;
         answer_once(c, h, 0, now);
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE)) {
                 snib__wait_leave(c, h, now);
@@ -375,21 +368,21 @@ static void not_now(struct snib__core *c, struct snib__hold *h, const struct sni
         snib__hold_failed(h, r);
         h->again = false;
         if (r->error == SNIB_EUNKNOWN)
-                doubt(h);
-        else if (h->attempt == 1)
-                h->queued &= h->in_doubt; /* not executed: not in the queue either */
+                snib__request_doubt(&h->request);
+        else if (h->request.attempt == 1)
+                h->known.queued &= h->request.in_doubt; /* not executed: not in the queue either */
         answer_once(c, h, r == &too_late ? r->error : blame_code(h), now);
         if (!snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 snib__wait_leave(c, h, now);
         else
-                go_on_waiting(c, h, snib__hold_backoff(c, h, SNIB__BACKOFF_MAX), now);
+                go_on_waiting(c, h, snib__request_backoff(c, &h->request, SNIB__BACKOFF_MAX), now);
 }
 
 static void refused(struct snib__core *c, struct snib__hold *h, const struct snib__reply *r, snib__ns now)
 {
         snib__hold_failed(h, r);
-        if (h->attempt == 1)
-                h->queued &= h->in_doubt;
+        if (h->request.attempt == 1)
+                h->known.queued &= h->request.in_doubt;
         snib__calls_answer(c, h, SNIB__CALL_ACQUIRE, r->error, SNIB__HEARD);
         snib__wait_leave(c, h, now);
 }
@@ -426,10 +419,10 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
         } else if (r->status == (h->observe ? SNIB__INFO : SNIB__GRANTED) && snib__hold_momentary(h)) {
                 momentary(c, h, r, now);
         } else if (r->status != SNIB__GRANTED || r->token <= 0 || h->observe) {
-                doubt(h);
+                snib__request_doubt(&h->request);
                 refused(c, h, &nonsense, now);
-        } else if (!SNIB__BUG(deadline_from_reply) && h->sent_at + trusted(h, r) <= now) {
-                doubt(h); /* born dead: by now it may be somebody else's */
+        } else if (!SNIB__BUG(deadline_from_reply) && h->request.sent_at + trusted(h, r) <= now) {
+                snib__request_doubt(&h->request); /* born dead: by now it may be somebody else's */
                 not_now(c, h, &too_late, now);
         } else {
                 snib__held_begin(c, h, r, now);
@@ -442,10 +435,10 @@ void snib__wait_reply(struct snib__core *c, struct snib__hold *h, const struct s
 bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t attempt, const struct snib__reply *r,
                         snib__ns now)
 {
-        if (r->token <= 0 || (attempt != h->attempt && !SNIB__BUG(direct_grant_of_another_question)) ||
-            snib__hold_momentary(h) || h->submit)
+        if (r->token <= 0 || (attempt != h->request.attempt && !SNIB__BUG(direct_grant_of_another_question)) ||
+            snib__hold_momentary(h) || h->request.submit)
                 return false;
-        if (now - h->sent_at > trusted(h, r) / 8 && !SNIB__BUG(direct_grant_too_late))
+        if (now - h->request.sent_at > trusted(h, r) / 8 && !SNIB__BUG(direct_grant_too_late))
                 return false;
         snib__hold_forget(c, h);
         snib__held_begin(c, h, r, now);
@@ -454,9 +447,9 @@ bool snib__wait_granted(struct snib__core *c, struct snib__hold *h, uint32_t att
 
 void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__ns now)
 {
-        static const struct snib__fault late = {SNIB_EUNKNOWN, 0, "the engine did not answer in time"};
         struct snib__hold *h = call->hold;
-        bool unheard = h->silent && !overhear(c, h, call), first = h->state == SNIB__ASKING && h->attempt == 1;
+        bool unheard = h->known.silent && !overhear(c, h, call),
+             first = h->state == SNIB__ASKING && h->request.attempt == 1;
 
         if ((unheard || first) && !call->once) {
                 call->once = true; /* the wait is over, but everyone gets one honest answer */
@@ -466,8 +459,8 @@ void snib__wait_call_over(struct snib__core *c, struct snib__call *call, snib__n
                 return;
         }
         if (unheard || first)
-                snib__call_answer(c, call, SNIB_EUNKNOWN, &late);
-        else if (h->fault < 0)
+                snib__call_answer(c, call, SNIB_EUNKNOWN, &snib__late_fault);
+        else if (h->request.fault < 0)
                 snib__call_answer(c, call, blame_code(h), SNIB__HEARD);
         else
                 snib__call_answer(c, call, 0, NULL);

@@ -52,7 +52,7 @@ void snib__info_fill(struct snib_client *c, struct snib__name name, struct snib_
         if (!ret->held)
                 return;
         /* Of several readers the answer names one. */
-        if (h && h->state == SNIB__HELD && (snib__id_equal(&h->id, &holder->id) || r->kind == SNIB_KIND_READ)) {
+        if (h && h->state == SNIB__HELD && (snib__id_equal(&h->known.id, &holder->id) || r->kind == SNIB_KIND_READ)) {
                 ret->mine = 1;
                 ret->depth = h->depth;
         }
@@ -90,7 +90,7 @@ static void asker_set(struct snib__question *q, const struct snib__object *objec
         memcpy(q->asker, owner.bytes ? owner.bytes : "", q->asker_length);
         own = snib__core_find(&object->client->core, q->ask.op.name, owner, object->kind);
         if (own)
-                q->ask.op.id = own->id;
+                q->ask.op.id = own->known.id;
 }
 
 /* A number or a value, or permits, may be different afterwards; so it is to be executed once. */

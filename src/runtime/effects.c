@@ -51,7 +51,7 @@ void snib__wait_finish(struct snib_client *c, struct snib__wait *w)
 
 static void lost(struct snib_client *c, struct snib_grant *g)
 {
-        snib__client_trace(c, "lost id=%s reason=%s", g->hold.id.text, snib__loss_text(g->hold.loss));
+        snib__client_trace(c, "lost id=%s reason=%s", g->hold.known.id.text, snib__loss_text(g->hold.loss));
         if (g->loss_fd >= 0)
                 snib__os_event_set(g->loss_fd);
         if (g->loss && g->loss->told) {
@@ -111,12 +111,12 @@ void snib__effects_run(struct snib_client *c, snib__ns now)
                         submit(c, &e, now);
                         break;
                 case SNIB__EFFECT_WATCH:
-                        c->engine->ops->watch(c->engine, &(struct snib__topic){e.hold->name, e.hold->kind, e.hold->id},
-                                              now);
+                        c->engine->ops->watch(c->engine,
+                                              &(struct snib__topic){e.hold->name, e.hold->kind, e.hold->known.id}, now);
                         break;
                 case SNIB__EFFECT_UNWATCH:
-                        c->engine->ops->unwatch(c->engine,
-                                                &(struct snib__topic){e.hold->name, e.hold->kind, e.hold->id}, now);
+                        c->engine->ops->unwatch(
+                            c->engine, &(struct snib__topic){e.hold->name, e.hold->kind, e.hold->known.id}, now);
                         break;
                 case SNIB__EFFECT_FREE:
                         freed(c, snib__grant_of(e.hold));

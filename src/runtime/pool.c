@@ -111,7 +111,7 @@ static void hold_fill(struct snib_grant *g, const struct snib__object *object, b
         h->name = (struct snib__name){g->text, object->name_length};
         if (!anonymous)
                 h->owner = snib__grant_asker(g);
-        snib__id_fresh(c, &h->id);
+        snib__id_fresh(c, &h->known.id);
         h->kind = object->kind;
         h->reentrant = object->reentrant;
         h->keep = !object->fixed;

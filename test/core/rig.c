@@ -109,7 +109,7 @@ void hold_init(struct snib__hold *h, const char *id)
         h->reentrant = true;
         h->keep = true;
         h->lease = 30 * SNIB__S;
-        snprintf(h->id.text, sizeof(h->id.text), "%s", id);
+        snprintf(h->known.id.text, sizeof(h->known.id.text), "%s", id);
 }
 
 struct snib__call call_init(enum snib__call_kind kind, bool once, snib__ns deadline)

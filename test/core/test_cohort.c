@@ -56,7 +56,7 @@ static void give_back(struct stand *s, int i)
 
 static void id_is(const struct snib__hold *h, const char *id)
 {
-        assert_string_equal(h->id.text, id);
+        assert_string_equal(h->known.id.text, id);
 }
 
 static void asked_with(const struct rig *r, const char *id)
@@ -108,7 +108,7 @@ static void a_hold_passes_to_the_next(void **state)
         struct stand s;
 
         crowd(&s, true, 3);
-        s.h[0].streak = 5;
+        s.h[0].known.streak = 5;
         give_back(&s, 0);
         /* Thread 2 stands in the place of thread 1; thread 0 is done with. */
         expect(&s.r, "answer 1; answer 1; free; ");
@@ -118,12 +118,12 @@ static void a_hold_passes_to_the_next(void **state)
         assert_int_equal(s.h[0].valid_until, 0);
         id_is(&s.h[1], "u:0");
         id_is(&s.h[2], "u:1");
-        assert_true(s.h[2].queued && !s.h[2].silent && s.h[3].silent);
+        assert_true(s.h[2].known.queued && !s.h[2].known.silent && s.h[3].known.silent);
         s.r.now += 1000;
         give_back(&s, 1);
         expect(&s.r, "answer 1; answer 1; free; ");
         assert_int_equal(s.h[2].token, 102);
-        assert_int_equal(s.h[2].streak, 5);
+        assert_int_equal(s.h[2].known.streak, 5);
         id_is(&s.h[3], "u:1");
 }
 
@@ -167,7 +167,7 @@ static void a_watch_goes_along(void **state)
         crowd(&s, false, 2);
         give_back(&s, 0);
         expect(&s.r, "answer 1; answer 1; free; ");
-        assert_true(s.h[2].watched);
+        assert_true(s.h[2].known.watch.on);
         s.r.now += 1000;
         give_back(&s, 1);
         expect(&s.r, "answer 1; answer 1; unwatch; free; ");
@@ -186,7 +186,8 @@ static void with_one_token_a_grant_nothing_is_handed_over(void **state)
         reply(&s.r, SNIB__RELEASED, 0);
         expect(&s.r, "answer 1; free; ");
         assert_int_equal(s.h[1].state, SNIB__WAITING);
-        snib__core_granted(&s.r.core, stock, &s.h[1].id, s.h[1].attempt, &(struct snib__reply){.token = 101}, s.r.now);
+        snib__core_granted(&s.r.core, stock, &s.h[1].known.id, s.h[1].request.attempt,
+                           &(struct snib__reply){.token = 101}, s.r.now);
         expect(&s.r, "answer 1; acquire#1; "); /* of the one who waited silently */
         assert_int_equal(s.h[1].token, 101);
 }
@@ -208,7 +209,8 @@ static void no_more_than_a_block_of_tokens(void **state)
         asked_with(&s.r, "u:0");
         reply(&s.r, SNIB__RELEASED, 0);
         expect(&s.r, "answer 1; free; ");
-        snib__core_granted(&s.r.core, stock, &s.h[SNIB__TOKEN_BLOCK].id, 0, &(struct snib__reply){.token = 0}, s.r.now);
+        snib__core_granted(&s.r.core, stock, &s.h[SNIB__TOKEN_BLOCK].known.id, 0, &(struct snib__reply){.token = 0},
+                           s.r.now);
         expect(&s.r, "acquire#2; ");
         asked_with(&s.r, "u:1");
         reply(&s.r, SNIB__GRANTED, 116);
@@ -297,7 +299,7 @@ static void a_lost_hold_is_not_passed_on(void **state)
 
         crowd(&s, true, 2);
         s.h[0].keep = false;
-        snib__core_ended(&s.r.core, stock, &s.h[0].id, s.r.now);
+        snib__core_ended(&s.r.core, stock, &s.h[0].known.id, s.r.now);
         expect(&s.r, "renew#2; ");
         reply(&s.r, SNIB__GONE, 0);
         expect(&s.r, "lost gone; ");
@@ -355,8 +357,8 @@ static void a_late_answer_is_nobodys(void **state)
         expect(&s.r, "answer 1; answer 1; free; ");
         assert_false(
             snib__core_reply_hold(&s.r.core, &s.h[1], cookie, 2, &(struct snib__reply){.status = SNIB__BUSY}, s.r.now));
-        assert_true(s.h[2].in_doubt && s.h[2].stray); /* the doubt is about the id */
-        assert_false(s.h[1].in_doubt || s.h[0].in_doubt);
+        assert_true(s.h[2].request.in_doubt && s.h[2].request.stray); /* the doubt is about the id */
+        assert_false(s.h[1].request.in_doubt || s.h[0].request.in_doubt);
 }
 
 /* Its place, and the doubt about it, are the next one's. */
@@ -368,7 +370,7 @@ static void one_who_leaves_gives_his_place_to_the_next(void **state)
         snib__core_cancel(&s.r.core, &s.call[1], SNIB_ECANCELLED, s.r.now);
         expect(&s.r, "answer -18; free; ");
         id_is(&s.h[2], "u:1");
-        assert_true(s.h[2].queued && !s.h[2].silent);
+        assert_true(s.h[2].known.queued && !s.h[2].known.silent);
         snib__core_cancel(&s.r.core, &s.call[2], SNIB_ECANCELLED, s.r.now);
         expect(&s.r, "answer -18; release#2; ");
         asked_with(&s.r, "u:1");
@@ -465,7 +467,7 @@ static void a_single_try_asks_the_engine(void **state)
         expect(&s.r, "acquire#1; ");
         reply(&s.r, SNIB__BUSY, 0);
         expect(&s.r, "answer 0; free; ");
-        assert_false(s.h[1].silent);
+        assert_false(s.h[1].known.silent);
 }
 
 static void a_try_that_joins_a_silent_wait_asks(void **state)

@@ -460,7 +460,7 @@ static void F87_renewal_tells_who_took_it(void **state)
 
         rig_init(&r, false);
         hold_it(&r, &h, &call);
-        snib__core_ended(&r.core, stock, &h.id, r.now);
+        snib__core_ended(&r.core, stock, &h.known.id, r.now);
         expect(&r, "renew#2; ");
         struct snib__reply gone = {.status = SNIB__GONE, .held = true};
         snib__core_reply_hold(&r.core, &h, r.cookie, r.attempt, &gone, r.now);
@@ -706,7 +706,7 @@ static void close_releases_and_answers(void **state)
         expect(&r, "lost otherwise; answer -7; unwatch; free; release#2; ");
         r.hold = &h;
         r.cookie = h.cookie;
-        r.attempt = h.attempt;
+        r.attempt = h.request.attempt;
         reply(&r, SNIB__RELEASED, 0);
         expect(&r, "free; ");
         assert_true(snib__list_empty(&r.core.holds));

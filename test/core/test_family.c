@@ -143,7 +143,7 @@ static void a_semaphore_is_undone_for_as_long_as_it_is_remembered(void **state)
                 pass(&r, SNIB__S);
                 pull(&r);
                 assert_int_equal(h.state, SNIB__RELEASING);
-                assert_true(h.outstanding);
+                assert_true(h.request.outstanding);
         }
         r.trace[0] = 0;
         refuse(&r, SNIB_EUNREACHABLE);
@@ -372,9 +372,9 @@ static void a_turn_goes_to_whom_it_names(void **state)
         rig_init(&r, false);
         wait_for(&r, &h[0], &call[0], "u:1", SNIB_KIND_FAIR, 0);
         wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_FAIR, 0);
-        snib__core_granted(&r.core, stock, &h[1].id, 0, &(struct snib__reply){.token = 0}, r.now);
+        snib__core_granted(&r.core, stock, &h[1].known.id, 0, &(struct snib__reply){.token = 0}, r.now);
         asks(&r, "acquire#2; ", "u:2");
-        snib__core_watching(&r.core, stock, &h[0].id, r.now, r.now);
+        snib__core_watching(&r.core, stock, &h[0].known.id, r.now, r.now);
         asks(&r, "acquire#2; ", "u:1");
         snib__core_granted(&r.core, stock, &nobody, 0, &(struct snib__reply){.token = 0}, r.now);
         expect(&r, "");
@@ -385,7 +385,7 @@ static void a_turn_goes_to_whom_it_names(void **state)
 /* The engine says that the hold is the third in a row that it was handed on to. */
 static void told(struct rig *r, const struct snib__hold *h, uint32_t attempt, int64_t token)
 {
-        snib__core_granted(&r->core, stock, &h->id, attempt, &(struct snib__reply){.token = token, .streak = 3},
+        snib__core_granted(&r->core, stock, &h->known.id, attempt, &(struct snib__reply){.token = token, .streak = 3},
                            r->now);
 }
 
@@ -471,7 +471,7 @@ static void F8_a_grant_long_after_the_question_is_asked_about(void **state)
         reply(&r, SNIB__GRANTED, 7);
         expect(&r, "answer 1; unwatch; ");
         assert_int_equal(atomic_load(&h.valid_until), r.now + snib__lease_trusted(SNIB__S));
-        assert_int_equal(h.streak, 3);
+        assert_int_equal(h.known.streak, 3);
 }
 
 static void F17_a_grant_for_one_that_gave_up_is_given_back(void **state)
@@ -498,13 +498,13 @@ static void the_next_in_line_lets_others_try_first(void **state)
 
         rig_init(&r, false);
         wait_for(&r, &h, &call, "u:1", SNIB_KIND_LOCK, 0);
-        snib__core_next_in_line(&r.core, stock, &h.id, r.now);
+        snib__core_next_in_line(&r.core, stock, &h.known.id, r.now);
         expect(&r, "");
         pass(&r, 29 * SNIB__MS);
         expect(&r, "");
         pass(&r, SNIB__MS);
         asks(&r, "acquire#2; ", "u:1");
-        snib__core_next_in_line(&r.core, stock, &h.id, r.now);
+        snib__core_next_in_line(&r.core, stock, &h.known.id, r.now);
         reply(&r, SNIB__BUSY, 0);
         asks(&r, "acquire#3; ", "u:1");
 }
@@ -536,7 +536,7 @@ static void whoever_joins_a_watch_wakes_nobody_else(void **state)
         rig_init(&r, false);
         wait_for(&r, &h[0], &call[0], "u:1", SNIB_KIND_LOCK, 0);
         wait_for(&r, &h[1], &call[1], "u:2", SNIB_KIND_LOCK, 0);
-        snib__core_watching(&r.core, stock, &h[0].id, r.now, r.now);
+        snib__core_watching(&r.core, stock, &h[0].known.id, r.now, r.now);
         asks(&r, "acquire#2; ", "u:1");
         reply(&r, SNIB__BUSY, 0);
         snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now, r.now);
@@ -777,7 +777,7 @@ static void an_ended_reader_is_checked(void **state)
         begin(&r, &h, &call, "u:1", SNIB_KIND_READ, 0);
         reply(&r, SNIB__GRANTED, 7);
         expect(&r, "acquire#1; answer 1; ");
-        snib__core_ended(&r.core, stock, &h.id, r.now);
+        snib__core_ended(&r.core, stock, &h.known.id, r.now);
         expect(&r, "renew#2; ");
         reply(&r, SNIB__GONE, 0);
         expect(&r, "lost gone; ");
@@ -909,7 +909,7 @@ static void F15_what_may_have_been_counted_is_told_as_unknown(void **state)
                 for (int i = 0; i < 200 && !a.answered; i++) {
                         pass(&r, 10 * SNIB__MS);
                         pull(&r);
-                        if (a.outstanding)
+                        if (a.request.outstanding)
                                 answer_ask(&r, &a,
                                            (struct snib__reply){.status = SNIB__FAILED, .error = SNIB_EUNREACHABLE});
                 }
@@ -989,7 +989,7 @@ static void a_count_is_not_repeated_when_it_may_be_forgotten(void **state)
         answer_ask(&r, &a, (struct snib__reply){.status = SNIB__FAILED, .error = SNIB_EUNKNOWN});
         pass(&r, 2 * SNIB__S);
         pull(&r);
-        assert_true(a.outstanding);
+        assert_true(a.request.outstanding);
         pass(&r, 5 * SNIB__S);
         pull(&r);
         assert_true(a.answered);
@@ -1054,7 +1054,7 @@ static void a_doubt_begins_when_the_request_was_sent(void **state)
         begin(&r, &h, &call, "u:1", SNIB_KIND_SEMAPHORE, 1);
         pass(&r, 20 * SNIB__S);
         assert_int_equal(h.state, SNIB__WAITING);
-        assert_int_equal(h.doubt_since, r.now - 20 * SNIB__S);
+        assert_int_equal(h.request.doubt_since, r.now - 20 * SNIB__S);
 }
 
 /* A refusal says that nothing was taken so far: the doubt is over, and a new one begins anew. */
@@ -1071,11 +1071,11 @@ static void a_refusal_ends_the_doubt(void **state)
         pull(&r);
         reply(&r, SNIB__BUSY, 0);
         pull(&r);
-        assert_false(h.in_doubt);
+        assert_false(h.request.in_doubt);
         pass(&r, 40 * SNIB__S);
         pull(&r);
         refuse(&r, SNIB_EUNKNOWN);
-        assert_int_equal(h.doubt_since, r.now);
+        assert_int_equal(h.request.doubt_since, r.now);
         r.trace[0] = 0;
         snib__core_cancel(&r.core, &call, SNIB_ECANCELLED, r.now);
         expect(&r, "answer -18; unwatch; release#4; ");

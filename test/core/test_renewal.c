@@ -35,7 +35,7 @@ static void answer(struct crowd *w, struct snib__hold *h, enum snib__status stat
 
         if (status == SNIB__FAILED)
                 r.error = SNIB_EUNREACHABLE;
-        assert_true(snib__core_reply_hold(&w->core, h, h->cookie, h->attempt, &r, w->now));
+        assert_true(snib__core_reply_hold(&w->core, h, h->cookie, h->request.attempt, &r, w->now));
 }
 
 /* Pulls all effects; the requests with this verb go to `ret`, which may be NULL. */
@@ -149,8 +149,9 @@ static void slow_answers_do_not_bunch_them(void **state)
                 assert_true(n <= 2 * NEIGHBOURS);
                 w->now += n * SNIB__MS;
                 for (int k = 0; k < n; k++) {
-                        assert_true(due[k]->sent_at - w->asked_at[index_of(w, due[k])] <= 10 * SNIB__S + SNIB__S / 4);
-                        w->asked_at[index_of(w, due[k])] = due[k]->sent_at;
+                        assert_true(due[k]->request.sent_at - w->asked_at[index_of(w, due[k])] <=
+                                    10 * SNIB__S + SNIB__S / 4);
+                        w->asked_at[index_of(w, due[k])] = due[k]->request.sent_at;
                         answer(w, due[k], SNIB__RENEWED);
                 }
         }

@@ -139,9 +139,9 @@ static void identify(struct sim *w, struct sim_client *c, struct sim_owner *o, s
         snprintf(h->owner_key, sizeof(h->owner_key), "o%d", key_of(w, o));
         h->hold.name = sim_name_of(w, o->name);
         h->hold.owner = (struct snib__name){h->owner_key, anonymous ? 0 : strlen(h->owner_key)};
-        snprintf(h->hold.id.text, sizeof(h->hold.id.text), "%s:%d", c->uuid, h->log->number);
+        snprintf(h->hold.known.id.text, sizeof(h->hold.known.id.text), "%s:%d", c->uuid, h->log->number);
         for (int i = 0; h->hold.kind == SNIB_KIND_PERMITS && i < h->log->n; i++)
-                snib__permit_id(&h->hold.id, i, h->log->permit[i]);
+                snib__permit_id(&h->hold.known.id, i, h->log->permit[i]);
 }
 
 static struct sim_hold *new_hold(struct sim *w, struct sim_client *c, struct sim_owner *o, int kind, bool observe)

@@ -337,8 +337,9 @@ void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__ef
 
 void sim_check_refused(struct sim *w, const struct sim_client *c, const struct snib__effect *e)
 {
-        bool waits = e->hold ? e->hold->outstanding && !e->hold->submit && e->hold->attempt == e->attempt
-                             : e->ask->outstanding && !e->ask->submit && e->ask->attempt == e->attempt;
+        bool waits =
+            e->hold ? e->hold->request.outstanding && !e->hold->request.submit && e->hold->request.attempt == e->attempt
+                    : e->ask->request.outstanding && !e->ask->request.submit && e->ask->request.attempt == e->attempt;
 
         if (waits)
                 sim_fail(w, SIM_UNSAFE, "R4", "client %d waits for the answer to a request that did not leave",
@@ -351,10 +352,10 @@ void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__re
 {
         struct sim_log *log = h->log;
 
-        if (h->hold.outstanding && attempt == h->hold.attempt && log->sent_at > log->stale_at &&
+        if (h->hold.request.outstanding && attempt == h->hold.request.attempt && log->sent_at > log->stale_at &&
             (r->status == SNIB__GRANTED || r->status == SNIB__RENEWED))
                 log->stale = false;
-        if (h->hold.outstanding && attempt == h->hold.attempt && r->status == SNIB__GRANTED)
+        if (h->hold.request.outstanding && attempt == h->hold.request.attempt && r->status == SNIB__GRANTED)
                 log->heard_at = now;
 }
 

@@ -68,10 +68,10 @@ static void watch(struct sim *w, struct sim_client *c, const struct snib__effect
                 sim_fail(w, SIM_UNSAFE, "R1", "client %d unwatches %s more often than it watches", c->index,
                          w->names[name]);
         else if (by > 0)
-                c->ops->watch(c->engine, &(struct snib__topic){e->hold->name, e->hold->kind, e->hold->id},
+                c->ops->watch(c->engine, &(struct snib__topic){e->hold->name, e->hold->kind, e->hold->known.id},
                               sim_local(w, c));
         else
-                c->ops->unwatch(c->engine, &(struct snib__topic){e->hold->name, e->hold->kind, e->hold->id},
+                c->ops->unwatch(c->engine, &(struct snib__topic){e->hold->name, e->hold->kind, e->hold->known.id},
                                 sim_local(w, c));
 }
 
@@ -194,8 +194,8 @@ static void watching(struct sim *w, struct sim_client *c, int name, const struct
         for (int i = 0; i < SIM_HOLDS; i++) {
                 struct sim_hold *h = &c->holds[i];
 
-                if (h->used && h->name == name && h->hold.watched && h->watching_at == SNIB__NEVER &&
-                    (!snib__id_set(id) || snib__id_equal(id, &h->hold.id)))
+                if (h->used && h->name == name && h->hold.known.watch.on && h->watching_at == SNIB__NEVER &&
+                    (!snib__id_set(id) || snib__id_equal(id, &h->hold.known.id)))
                         h->watching_at = w->now;
         }
 }
@@ -207,7 +207,7 @@ static void granted(struct sim_client *c, const struct snib__note *n, snib__ns n
 
         for (int i = 0; i < SIM_HOLDS && !h; i++)
                 if (c->holds[i].used && c->holds[i].hold.state != SNIB__HELD &&
-                    snib__id_equal(&c->holds[i].hold.id, &n->id))
+                    snib__id_equal(&c->holds[i].hold.known.id, &n->id))
                         h = &c->holds[i];
         snib__core_granted(&c->core, n->name, &n->id, n->tag.attempt, &n->reply, now);
         if (!h || h->hold.state != SNIB__HELD)

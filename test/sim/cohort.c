@@ -72,9 +72,9 @@ void sim_cohort_follow(struct sim *w, struct sim_client *c)
         for (int i = 0; i < SIM_HOLDS; i++) {
                 struct sim_hold *h = &c->holds[i];
 
-                moved[i] = h->used && sim_log_of(w, &h->hold.id) != h->log;
+                moved[i] = h->used && sim_log_of(w, &h->hold.known.id) != h->log;
                 if (moved[i])
-                        h->log = sim_log_of(w, &h->hold.id);
+                        h->log = sim_log_of(w, &h->hold.known.id);
         }
         for (int i = 0; i < SIM_HOLDS; i++)
                 for (int k = 0; k < SIM_HOLDS; k++) {
@@ -94,7 +94,7 @@ void sim_cohort_follow(struct sim *w, struct sim_client *c)
         for (int i = 0; i < SIM_HOLDS; i++) {
                 struct sim_hold *h = &c->holds[i];
 
-                if (waits(h) && h->hold.watched && !h->watch_sent && !h->hold.watch_pending &&
+                if (waits(h) && h->hold.known.watch.on && !h->watch_sent && !h->hold.known.watch.begin &&
                     h->watching_at == SNIB__NEVER)
                         h->watching_at = c->watching_at[h->name];
         }

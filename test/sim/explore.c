@@ -174,7 +174,8 @@ static struct snib__reply serve(const struct letter *l)
                 z.broken = snib__record_check(&z.record);
         for (size_t k = 0; k < change.tells; k++)
                 for (int i = 0; i < z.holds; i++)
-                        if (tells[k].kind == SNIB__TELL_GRANTED && snib__id_equal(&z.thread[i].hold.id, &tells[k].id))
+                        if (tells[k].kind == SNIB__TELL_GRANTED &&
+                            snib__id_equal(&z.thread[i].hold.known.id, &tells[k].id))
                                 put(&z.party[z.thread[i].client].hints,
                                     (struct letter){.kind = GRANTED, .id = tells[k].id});
         for (int i = 0; i < CLIENTS && !z.queues && z.what != FAIR && reply.status == SNIB__RELEASED; i++)
@@ -415,13 +416,14 @@ static void mix_thread(const struct thread *t)
 {
         const struct snib__hold *h = &t->hold;
 
-        mix((uint64_t)t->stage << 32 | (uint64_t)h->state << 24 | (uint64_t)h->verb << 16 | h->attempt);
-        mix((uint64_t)(h->outstanding | h->watched << 1 | h->queued << 2 | h->again << 3 | h->woken << 4 |
-                       h->in_doubt << 5 | h->release_in_doubt << 6 | h->watch_asked << 7 | h->silent << 8) |
-            (uint64_t)h->failures << 16 | (uint64_t)h->depth << 24 | h->cookie << 32);
+        mix((uint64_t)t->stage << 32 | (uint64_t)h->state << 24 | (uint64_t)h->verb << 16 | h->request.attempt);
+        mix((uint64_t)(h->request.outstanding | h->known.watch.on << 1 | h->known.queued << 2 | h->again << 3 |
+                       h->known.woken << 4 | h->request.in_doubt << 5 | h->release_in_doubt << 6 |
+                       h->known.watch.asked << 7 | h->known.silent << 8) |
+            (uint64_t)h->request.failures << 16 | (uint64_t)h->depth << 24 | h->cookie << 32);
         mix((uint64_t)h->token << 8 | h->passed);
-        mix((uint64_t)h->wake_at);
-        mix((uint64_t)h->sent_at);
+        mix((uint64_t)h->request.wake_at);
+        mix((uint64_t)h->request.sent_at);
         mix((uint64_t)h->deadline);
 }
 
@@ -462,7 +464,7 @@ static void check(void)
         for (int i = 0; i < z.holds; i++) {
                 const struct snib__hold *h = &z.thread[i].hold;
 
-                if (atomic_load(&h->valid_until) > z.now && !sits(&h->id))
+                if (atomic_load(&h->valid_until) > z.now && !sits(&h->known.id))
                         z.broken = "S2: a client believes, and the server has another";
         }
         for (size_t i = 1; i < z.record.held; i++)
@@ -532,7 +534,7 @@ static void start(const struct world *w)
                 t->client = i ? 1 : 0;
                 t->hold.name = name;
                 t->hold.owner = (struct snib__name){owners[i], 1};
-                snprintf(t->hold.id.text, sizeof(t->hold.id.text), ":%d", i);
+                snprintf(t->hold.known.id.text, sizeof(t->hold.known.id.text), ":%d", i);
                 t->hold.kind = kind_of(w->what, i);
                 t->hold.reentrant = true;
                 t->hold.lease = LEASE;
