@@ -48,7 +48,7 @@ enum snib__verb {
 /* It changes a number or a value, once for its id. */
 static inline bool snib__verb_changes(enum snib__verb verb)
 {
-        return SNIB__VERBS_CHANGES & SNIB__VERB_BIT(verb);
+        return verb >= SNIB__ACQUIRE && verb <= SNIB__DELETE && SNIB__VERBS_CHANGES & SNIB__VERB_BIT(verb);
 }
 
 /* Which kinds are stored alike, and so exclude each other under one name. */
