@@ -122,7 +122,7 @@ struct snib__local {
         void *trace_arg;
 };
 
-/* transact.c: the run and after functions of items. */
+/* item.c: the run and after functions of items. */
 void snib__item_run(struct snib__work *work);
 void snib__item_after(struct snib__work *work);
 /* Makes the answer of an error, with the text in item->error. */
@@ -145,7 +145,7 @@ void snib__wait_remove(struct snib__local *c, struct snib__wait *wait);
 void snib__wait_at(struct snib__local *c, struct snib__wait *wait, snib__ns due);
 void snib__waits_all_at(struct snib__local *c, snib__ns due);
 /* The process of a peer has ended. */
-void snib__peer_ended(struct snib__local *c, struct snib__peer *peer, snib__ns now);
+void snib__waits_peer_ended(struct snib__local *c, struct snib__peer *peer, snib__ns now);
 snib__ns snib__waits_deadline(const struct snib__local *c);
 struct snib__wait *snib__waits_due(const struct snib__local *c, snib__ns now);
 void snib__waits_done(struct snib__local *c);

@@ -25,7 +25,7 @@ static int read_client(sqlite3_stmt *q, struct snib__peer_row *ret)
         return rc;
 }
 
-int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, bool anew, const struct snib__peer_row **ret)
+int snib__clients_by_uuid(struct snib__store *s, const char *uuid, bool anew, const struct snib__peer_row **ret)
 {
         struct snib__peer_row *known = &s->known[snib__rows_hash(uuid) % SNIB__KNOWN_MAX];
         int rc;
@@ -40,13 +40,13 @@ int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, bool anew
         return rc;
 }
 
-int snib__rows_client_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret)
+int snib__clients_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret)
 {
         (void)sqlite3_bind_int64(s->statement[SNIB__SQL_CLIENT_BY_SLOT], 1, slot);
         return read_client(s->statement[SNIB__SQL_CLIENT_BY_SLOT], ret);
 }
 
-int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms)
+int snib__clients_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms)
 {
         sqlite3_stmt *q = s->statement[SNIB__SQL_CLIENT_ADD];
 
@@ -60,14 +60,14 @@ int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *ro
         return snib__sql_run(s, SNIB__SQL_CLIENT_ADD);
 }
 
-int snib__rows_client_remove(struct snib__store *s, const char *uuid)
+int snib__clients_remove(struct snib__store *s, const char *uuid)
 {
         snib__sql_bind_text(s->statement[SNIB__SQL_CLIENT_REMOVE], 1, uuid);
         return snib__sql_run(s, SNIB__SQL_CLIENT_REMOVE);
 }
 
-int snib__rows_name_of(struct snib__store *s, const char *uuid, struct snib__name after, char *ret_name,
-                       size_t *ret_length)
+int snib__clients_name_of(struct snib__store *s, const char *uuid, struct snib__name after, char *ret_name,
+                          size_t *ret_length)
 {
         sqlite3_stmt *q = s->statement[SNIB__SQL_NAMES_OF];
         int rc;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The two kinds of kernel locks. Both belong to an open file description (and its copies in forked
- * children, which close them), not to a process, and the kernel drops them on any death.
- *
- * - File "gate", locked as a whole by flock(2), is held around each write transaction. SQLite's own
- *   locks then never conflict, and its busy handler, which sleeps, never runs. Who holds it, for an
- *   error text, is read in /proc/locks.
- * - File "live": byte N is held by a client for its whole life, as an open-file-description byte
- *   lock.
+ * The gate: file "gate", locked as a whole by flock(2) around each write transaction. SQLite's own
+ * locks then never conflict, and its busy handler, which sleeps, never runs. The lock belongs to an
+ * open file description (and its copies in forked children, which close them), not to a process,
+ * and the kernel drops it on any death. Who holds it, for an error text, is read in /proc/locks.
+ * Stateless; any thread.
  */
 
 #include "engine/local/store.h"
@@ -20,11 +17,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-static struct flock range(short type, int64_t start, int64_t length)
-{
-        return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
-}
 
 bool snib__gate_try(int fd)
 {
@@ -44,31 +36,6 @@ bool snib__gate_wait(int fd)
 void snib__gate_leave(int fd)
 {
         (void)flock(fd, LOCK_UN);
-}
-
-bool snib__live_take(int fd, int64_t slot)
-{
-        struct flock l = range(F_WRLCK, slot, 1);
-
-        return fcntl(fd, F_OFD_SETLK, &l) == 0;
-}
-
-static bool held(int fd, int64_t start, int64_t length)
-{
-        struct flock l = range(F_WRLCK, start, length);
-
-        /* When the kernel does not say, nobody is declared dead. */
-        return fcntl(fd, F_OFD_GETLK, &l) < 0 || l.l_type != F_UNLCK;
-}
-
-bool snib__live_test(const struct snib__store *s, int64_t slot)
-{
-        return slot < 0 || held(s->live_fd, slot, 1);
-}
-
-bool snib__live_any(const struct snib__store *s)
-{
-        return held(s->live_fd, 0, 0);
 }
 
 /* The state letter of a process of this PID namespace, 0 if it cannot be read. */

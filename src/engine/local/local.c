@@ -3,7 +3,7 @@
 /*
  * The local: engine: the seam between the engine interface and the file shared by the processes of
  * one machine. Requests become items; an item is run at once on the caller's thread when nobody is
- * in the way, else by the store's worker; its answer becomes a note. Not a store (transact.c,
+ * in the way, else by the store's worker; its answer becomes a note. Not a store (item.c,
  * rows.c), not an object (the model).
  *
  * Invariants: every submitted request leaves exactly one REPLY. Items of one client are run in the
@@ -268,7 +268,7 @@ static void dispatch(struct snib__local *c, struct snib__item *item, snib__ns no
         int r;
 
         item->due = snib__after(now, c->timeout_ms * SNIB__MS);
-        if (snib__list_empty(&c->outstanding) && snib__work_now(c->store, &item->work)) {
+        if (snib__list_empty(&c->outstanding) && snib__worker_now(c->store, &item->work)) {
                 complete(c, item, now);
                 return;
         }
@@ -382,7 +382,7 @@ static bool local_list(struct snib__engine *e, struct snib__tag tag, snib__ns no
         (void)pthread_mutex_lock(&c->store->lock);
         rc = list_all(c, tag, now);
         if (rc != SQLITE_DONE)
-                snib__item_fail(item, snib__store_failed(c->store, rc, "listing", &item->error));
+                snib__item_fail(item, snib__db_failed(c->store, rc, "listing", &item->error));
         snib__rows_list_end(c->store);
         (void)pthread_mutex_unlock(&c->store->lock);
         push_note(c, item, SNIB__NOTE_REPLY);
@@ -483,7 +483,7 @@ static void poll_events(struct snib__local *c, snib__ns now)
                 else if (event[i].data.ptr == &c->event_fd)
                         done = true;
                 else
-                        snib__peer_ended(c, event[i].data.ptr, now);
+                        snib__waits_peer_ended(c, event[i].data.ptr, now);
         }
         if (mails)
                 read_mails(c, now);
@@ -577,7 +577,7 @@ static bool run_to_end(struct snib__local *c, struct snib__item *item)
 
         item->work.gate = true;
         item->work.deliver = NULL;
-        if (snib__work_now(c->store, &item->work))
+        if (snib__worker_now(c->store, &item->work))
                 return true;
         return snib__worker_add(w, &item->work, &item->error) == 0 &&
                snib__worker_wait(w, &item->work, snib__after(clock_now(), c->timeout_ms * SNIB__MS));

@@ -34,7 +34,7 @@ static bool put_memory(struct snib__record *r, const struct snib__id *id, const 
         return r->family == SNIB__FAMILY_SEMAPHORE;
 }
 
-int snib__rows_load_memory(struct snib__store *s, const struct snib__op *op)
+int snib__memory_load(struct snib__store *s, const struct snib__op *op)
 {
         sqlite3_stmt *q = s->statement[SNIB__SQL_MEMORY_GET];
         struct snib__record *r = &s->record;
@@ -58,7 +58,7 @@ int snib__rows_load_memory(struct snib__store *s, const struct snib__op *op)
         return s->damage ? SQLITE_CORRUPT : rc;
 }
 
-struct snib__memory snib__rows_memory_of(const struct snib__record *r, const struct snib__id *id)
+struct snib__memory snib__memory_of(const struct snib__record *r, const struct snib__id *id)
 {
         for (size_t i = r->dones; i-- > 0;)
                 if (snib__id_equal(&r->done[i].id, id))
@@ -72,7 +72,7 @@ struct snib__memory snib__rows_memory_of(const struct snib__record *r, const str
         return (struct snib__memory){.what = SNIB__MEMORY_NONE};
 }
 
-bool snib__rows_memory_changed(const struct snib__store *s, const struct snib__memory *m)
+bool snib__memory_changed(const struct snib__store *s, const struct snib__memory *m)
 {
         const struct snib__memory *old = &s->memory;
 
@@ -108,7 +108,7 @@ static int prune(struct snib__store *s, struct snib__name name)
         return snib__sql_run(s, SNIB__SQL_MEMORY_PRUNE);
 }
 
-int snib__rows_save_memory(struct snib__store *s, const struct snib__op *op, const struct snib__memory *m)
+int snib__memory_save(struct snib__store *s, const struct snib__op *op, const struct snib__memory *m)
 {
         sqlite3_stmt *q = s->statement[SNIB__SQL_MEMORY_REMOVE];
         int rc;
@@ -122,7 +122,7 @@ int snib__rows_save_memory(struct snib__store *s, const struct snib__op *op, con
         return rc == SQLITE_OK && cleans(&op->id) ? prune(s, op->name) : rc;
 }
 
-int snib__rows_forget_takings(struct snib__store *s, struct snib__name name)
+int snib__memory_untake(struct snib__store *s, struct snib__name name)
 {
         snib__sql_bind_name(s->statement[SNIB__SQL_MEMORY_UNTAKE], 1, name);
         return snib__sql_run(s, SNIB__SQL_MEMORY_UNTAKE);

@@ -44,10 +44,10 @@ static int load_content(struct snib__store *s, struct snib__name name, bool data
 /* Who is in the object's row, if anybody. */
 static bool put_first(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
-        const struct snib__record *r = &s->record;
+        struct snib__record *r = &s->record;
 
         if (snib__id_set(&seat->id))
-                return snib__rows_put_seat(s, seat, number) && snib__rows_in_object(r);
+                return snib__seats_put(r, seat, number) && snib__rows_in_object(r);
         return !(s->flags & SNIB__FLAG_SEATS) || r->family > SNIB__FAMILY_RW;
 }
 
@@ -74,17 +74,17 @@ static int load_object(struct snib__store *s, sqlite3_stmt *q, const struct snib
         s->flags = flags;
         r->family = snib__family_of(s->kind);
         r->token = s->token = sqlite3_column_int64(q, SNIB__COLUMN_NUMBERS + 3);
-        if (!snib__rows_read_seat(q, &first) || !put_first(s, &first, number))
+        if (!snib__seats_read(q, &first) || !put_first(s, &first, number))
                 return snib__rows_damaged(s, "who sits first is somebody, and holds a lock");
         s->first = r->held > 0;
         if (flags & SNIB__FLAG_SEATS)
-                rc = snib__rows_load_seats(s, op->name);
+                rc = snib__seats_load(s, op->name);
         if (rc == SQLITE_OK && (flags & SNIB__FLAG_WAITERS))
-                rc = snib__rows_load_queue(s, op, whole);
+                rc = snib__part_load(s, op, whole);
         if (rc == SQLITE_OK && r->family > SNIB__FAMILY_RW)
                 rc = load_content(s, op->name, data);
         if (rc == SQLITE_OK)
-                rc = snib__rows_load_memory(s, op);
+                rc = snib__memory_load(s, op);
         return rc;
 }
 
@@ -174,7 +174,7 @@ static int64_t flags_of(const struct snib__store *s)
         const struct snib__record *r = &s->record;
 
         return (snib__rows_in_object(r) && r->holder[0].claimed ? SNIB__FLAG_CONFIRMED : 0) |
-               (snib__rows_more_seats(r) ? SNIB__FLAG_SEATS : 0) | snib__rows_queue_flags(s);
+               (snib__seats_more(r) ? SNIB__FLAG_SEATS : 0) | snib__part_flags(s);
 }
 
 /* Where nobody sits, `since_ms` says since when. The row stays, for the token, and for a release on
@@ -188,7 +188,7 @@ static int save_object(struct snib__store *s, struct snib__name name, int64_t no
 
         memset(&nobody, 0, sizeof(nobody));
         nobody.since_ms = now_ms;
-        snib__rows_bind_seat(q, snib__rows_in_object(r) ? &r->holder[0].seat : &nobody);
+        snib__seats_bind(q, snib__rows_in_object(r) ? &r->holder[0].seat : &nobody);
         (void)sqlite3_bind_int64(q, SNIB__COLUMN_NUMBERS + 1, kind_of(r));
         (void)sqlite3_bind_int64(q, SNIB__COLUMN_NUMBERS + 2, snib__rows_in_object(r) ? r->holder[0].token : 0);
         (void)sqlite3_bind_int64(q, SNIB__COLUMN_NUMBERS + 3, flags_of(s));
@@ -251,22 +251,22 @@ int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct sni
 {
         const struct snib__change *change = &s->change;
         const struct snib__record *r = &s->record;
-        struct snib__memory m = snib__rows_memory_of(r, &op->id);
-        bool seats = change->holders && (s->seats.count || snib__rows_more_seats(r));
+        struct snib__memory m = snib__memory_of(r, &op->id);
+        bool seats = change->holders && (s->seats.count || snib__seats_more(r));
         bool content = change->record && content_changed(s);
-        bool memory = snib__rows_memory_changed(s, &m), end = ended(s, now);
+        bool memory = snib__memory_changed(s, &m), end = ended(s, now);
         bool joins = s->end && r->queued > s->part; /* and no more */
         bool many = (seats || (change->queue && !joins) || memory || end || content) && sqlite3_get_autocommit(s->db);
         int rc = many ? snib__sql_run(s, SNIB__SQL_BEGIN) : SQLITE_OK;
 
         if (rc == SQLITE_OK && seats)
-                rc = snib__rows_save_seats(s, op->name);
+                rc = snib__seats_save(s, op->name);
         if (rc == SQLITE_OK && change->queue)
-                rc = snib__rows_save_waiters(s, op->name);
+                rc = snib__seats_save_waiters(s, op->name);
         if (rc == SQLITE_OK && end)
-                rc = snib__rows_forget_takings(s, op->name);
+                rc = snib__memory_untake(s, op->name);
         if (rc == SQLITE_OK && memory)
-                rc = snib__rows_save_memory(s, op, &m);
+                rc = snib__memory_save(s, op, &m);
         if (rc == SQLITE_OK && content)
                 rc = save_content(s, op->name);
         if (rc == SQLITE_OK && object_changed(s))

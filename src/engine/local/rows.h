@@ -4,8 +4,8 @@
 
 /*
  * What the files that turn records into rows and back have among themselves: sql.c, seats.c,
- * queue.c, memory.c, clients.c and, above them, rows.c. For everybody else there is
- * store.h. All of it with store.lock held; an int that is answered is an SQLite result code.
+ * part.c, memory.c, clients.c and, above them, rows.c. For everybody else there is store.h. All of
+ * it with store.lock held; an int that is answered is an SQLite result code.
  */
 
 #include "engine/local/store.h"
@@ -79,30 +79,30 @@ void snib__sql_read_text(sqlite3_stmt *q, int i, char *ret, size_t size);
 int snib__sql_end(sqlite3_stmt *q, int rc);
 
 /* seats.c. The columns before the numbers; false: the id is none. */
-bool snib__rows_read_seat(sqlite3_stmt *q, struct snib__seat *ret);
-void snib__rows_bind_seat(sqlite3_stmt *q, const struct snib__seat *seat);
+bool snib__seats_read(sqlite3_stmt *q, struct snib__seat *ret);
+void snib__seats_bind(sqlite3_stmt *q, const struct snib__seat *seat);
 /* Seats one who was in a row; false: nobody can sit so. */
-bool snib__rows_put_seat(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS]);
+bool snib__seats_put(struct snib__record *r, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS]);
 /* Whether there are seats for table seat. */
-bool snib__rows_more_seats(const struct snib__record *r);
-int snib__rows_load_seats(struct snib__store *s, struct snib__name name);
-int snib__rows_save_seats(struct snib__store *s, struct snib__name name);
+bool snib__seats_more(const struct snib__record *r);
+int snib__seats_load(struct snib__store *s, struct snib__name name);
+int snib__seats_save(struct snib__store *s, struct snib__name name);
 /* At most so many of them, as one of its questions has them. */
-int snib__rows_load_waiters(struct snib__store *s, struct snib__name name, enum snib__statement which, size_t most);
-int snib__rows_save_waiters(struct snib__store *s, struct snib__name name);
+int snib__seats_load_waiters(struct snib__store *s, struct snib__name name, enum snib__statement which, size_t most);
+int snib__seats_save_waiters(struct snib__store *s, struct snib__name name);
 
-/* queue.c */
-int snib__rows_load_queue(struct snib__store *s, const struct snib__op *op, bool whole);
+/* part.c */
+int snib__part_load(struct snib__store *s, const struct snib__op *op, bool whole);
 /* The flags that are about who waits. The last goes only where all were loaded. */
-int64_t snib__rows_queue_flags(const struct snib__store *s);
+int64_t snib__part_flags(const struct snib__store *s);
 
 /* memory.c: of the request at hand, if it is one that is remembered. */
-int snib__rows_load_memory(struct snib__store *s, const struct snib__op *op);
+int snib__memory_load(struct snib__store *s, const struct snib__op *op);
 /* What is to be remembered of it. */
-struct snib__memory snib__rows_memory_of(const struct snib__record *r, const struct snib__id *id);
-bool snib__rows_memory_changed(const struct snib__store *s, const struct snib__memory *m);
-int snib__rows_save_memory(struct snib__store *s, const struct snib__op *op, const struct snib__memory *m);
+struct snib__memory snib__memory_of(const struct snib__record *r, const struct snib__id *id);
+bool snib__memory_changed(const struct snib__store *s, const struct snib__memory *m);
+int snib__memory_save(struct snib__store *s, const struct snib__op *op, const struct snib__memory *m);
 /* What a semaphore that ended remembers of who took goes with it. */
-int snib__rows_forget_takings(struct snib__store *s, struct snib__name name);
+int snib__memory_untake(struct snib__store *s, struct snib__name name);
 
 #endif

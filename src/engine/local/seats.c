@@ -3,7 +3,7 @@
 /*
  * Those who sit and those who wait, as rows: the columns that they have in common, and their two
  * tables, loaded, checked and stored where they differ. Not the object's own row, though it begins
- * with the same columns, and not how much of a queue is loaded (queue.c). What a semaphore
+ * with the same columns, and not how much of a queue is loaded (part.c). What a semaphore
  * remembers of who took sits in the record but has no row here (memory.c).
  *
  * A row that this file would not have written makes the record damaged. Called with store.lock
@@ -32,7 +32,7 @@ static bool read_id(sqlite3_stmt *q, int i, struct snib__id *ret)
         return true;
 }
 
-bool snib__rows_read_seat(sqlite3_stmt *q, struct snib__seat *ret)
+bool snib__seats_read(sqlite3_stmt *q, struct snib__seat *ret)
 {
         snib__sql_read_text(q, 1, ret->who.host, sizeof(ret->who.host));
         ret->who.pid = sqlite3_column_int64(q, 2);
@@ -42,7 +42,7 @@ bool snib__rows_read_seat(sqlite3_stmt *q, struct snib__seat *ret)
         return read_id(q, 0, &ret->id);
 }
 
-void snib__rows_bind_seat(sqlite3_stmt *q, const struct snib__seat *seat)
+void snib__seats_bind(sqlite3_stmt *q, const struct snib__seat *seat)
 {
         snib__sql_bind_text(q, 1, seat->id.text);
         snib__sql_bind_text(q, 2, seat->who.host);
@@ -57,8 +57,8 @@ struct table {
         enum snib__statement add, set, remove;
         size_t most; /* rows of a name */
         int numbers; /* columns of snib__number */
-        /* Row to record: false for one that cannot be. */
-        bool (*put)(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS]);
+        /* Row that fits to record: false for one that cannot be. */
+        bool (*put)(struct snib__record *r, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS]);
         /* Record to row: number i of those that belong into the table, NULL past the end. */
         const struct snib__seat *(*at)(const struct snib__store *s, size_t i, int64_t number[SNIB__NUMBERS]);
 };
@@ -71,25 +71,23 @@ static bool fits(const struct snib__record *r, const int64_t number[SNIB__NUMBER
         return kind >= 0 && kind <= INT32_MAX && snib__family_of((int)kind) == r->family && (flag == 0 || flag == 1);
 }
 
-bool snib__rows_put_seat(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
+static bool put_holder(struct snib__record *r, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
-        struct snib__record *r = &s->record;
-        struct snib__holder *h = &r->holder[r->held];
+        bool semaphore = r->family == SNIB__FAMILY_SEMAPHORE, permits = r->family == SNIB__FAMILY_PERMITS;
         int64_t count = number[SNIB__NUMBER_COUNT];
 
-        if (!fits(r, number))
-                return false;
-        memset(h, 0, sizeof(*h));
-        h->seat = *seat;
-        h->kind = (int)number[SNIB__NUMBER_KIND];
-        h->token = number[SNIB__NUMBER_TOKEN];
-        h->claimed = number[SNIB__NUMBER_FLAG];
-        h->n = snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE ? count : 1;
-        h->index = snib__family_of(h->kind) == SNIB__FAMILY_PERMITS ? count : 0;
-        r->held++;
-        if (snib__family_of(h->kind) == SNIB__FAMILY_SEMAPHORE)
-                return !h->claimed;
-        return snib__family_of(h->kind) == SNIB__FAMILY_PERMITS || count == 0;
+        r->holder[r->held++] = (struct snib__holder){.seat = *seat,
+                                                     .kind = (int)number[SNIB__NUMBER_KIND],
+                                                     .token = number[SNIB__NUMBER_TOKEN],
+                                                     .claimed = number[SNIB__NUMBER_FLAG],
+                                                     .n = semaphore ? count : 1,
+                                                     .index = permits ? count : 0};
+        return semaphore ? !number[SNIB__NUMBER_FLAG] : permits || count == 0;
+}
+
+bool snib__seats_put(struct snib__record *r, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
+{
+        return fits(r, number) && put_holder(r, seat, number);
 }
 
 static void numbers_of(const struct snib__holder *h, int64_t number[SNIB__NUMBERS])
@@ -111,7 +109,7 @@ static size_t memories(const struct snib__record *r)
         return n;
 }
 
-bool snib__rows_more_seats(const struct snib__record *r)
+bool snib__seats_more(const struct snib__record *r)
 {
         return r->held > snib__rows_in_object(r) + memories(r);
 }
@@ -129,24 +127,19 @@ static const struct snib__seat *holder_at(const struct snib__store *s, size_t i,
         return &r->holder[at].seat;
 }
 
-static bool put_waiter(struct snib__store *s, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
+static bool put_waiter(struct snib__record *r, const struct snib__seat *seat, const int64_t number[SNIB__NUMBERS])
 {
-        struct snib__record *r = &s->record;
-        struct snib__waiter *w = &r->queue[r->queued];
+        bool observer = number[SNIB__NUMBER_FLAG];
         int64_t latest = number[SNIB__NUMBER_TOKEN];
 
-        if (!fits(r, number))
-                return false;
-        memset(w, 0, sizeof(*w));
-        w->seat = *seat;
-        w->kind = (int)number[SNIB__NUMBER_KIND];
-        w->lease_ms = number[SNIB__NUMBER_LEASE];
-        w->n = number[SNIB__NUMBER_COUNT];
-        w->observer = number[SNIB__NUMBER_FLAG];
-        w->seen = w->observer ? latest : 0;
-        w->number = w->observer ? 0 : (uint32_t)latest;
-        r->queued++;
-        return w->observer || w->number == latest;
+        r->queue[r->queued++] = (struct snib__waiter){.seat = *seat,
+                                                      .kind = (int)number[SNIB__NUMBER_KIND],
+                                                      .lease_ms = number[SNIB__NUMBER_LEASE],
+                                                      .n = number[SNIB__NUMBER_COUNT],
+                                                      .observer = observer,
+                                                      .seen = observer ? latest : 0,
+                                                      .number = observer ? 0 : (uint32_t)latest};
+        return observer || (latest >= 0 && latest <= UINT32_MAX);
 }
 
 static const struct snib__seat *waiter_at(const struct snib__store *s, size_t i, int64_t number[SNIB__NUMBERS])
@@ -168,7 +161,7 @@ static const struct table seat_table = {.add = SNIB__SQL_SEAT_ADD,
                                         .remove = SNIB__SQL_SEAT_REMOVE,
                                         .most = SNIB__SEATS_MAX,
                                         .numbers = SNIB__NUMBER_LEASE,
-                                        .put = snib__rows_put_seat,
+                                        .put = put_holder,
                                         .at = holder_at};
 static const struct table waiter_table = {.add = SNIB__SQL_WAITER_ADD,
                                           .set = SNIB__SQL_WAITER_SET,
@@ -194,7 +187,7 @@ static int load_row(struct snib__store *s, sqlite3_stmt *q, const struct table *
                 row->number[i] = sqlite3_column_int64(q, SNIB__COLUMN_NUMBERS + i);
         if (snib__rows_strange(row->number[SNIB__NUMBER_KIND]))
                 return snib__rows_unknown(s);
-        if (!snib__rows_read_seat(q, &seat) || !t->put(s, &seat, row->number))
+        if (!snib__seats_read(q, &seat) || !fits(&s->record, row->number) || !t->put(&s->record, &seat, row->number))
                 return snib__rows_damaged(s, "every row is of somebody and of the object's kind");
         row->seq = rows->last = sqlite3_column_int64(q, SNIB__COLUMN_NUMBERS + t->numbers);
         if (row->seq < 1 || row->seq > SNIB__SEQ_MAX)
@@ -223,12 +216,12 @@ static int load_rows(struct snib__store *s, struct snib__name name, const struct
                    : snib__rows_damaged(s, "the rows that an object has are there, and not too many");
 }
 
-int snib__rows_load_seats(struct snib__store *s, struct snib__name name)
+int snib__seats_load(struct snib__store *s, struct snib__name name)
 {
         return load_rows(s, name, &seat_table, SNIB__SQL_SEAT_GET, SNIB__SEATS_MAX + 1, &s->seats);
 }
 
-int snib__rows_load_waiters(struct snib__store *s, struct snib__name name, enum snib__statement which, size_t most)
+int snib__seats_load_waiters(struct snib__store *s, struct snib__name name, enum snib__statement which, size_t most)
 {
         return load_rows(s, name, &waiter_table, which, most, &s->waiters);
 }
@@ -247,7 +240,7 @@ static int put_row(struct snib__store *s, struct snib__name name, const struct t
 {
         sqlite3_stmt *q = s->statement[which];
 
-        snib__rows_bind_seat(q, seat);
+        snib__seats_bind(q, seat);
         for (int i = 0; i < t->numbers; i++)
                 (void)sqlite3_bind_int64(q, SNIB__COLUMN_NUMBERS + 1 + i, number[i]);
         snib__sql_bind_name(q, SNIB__COLUMN_NUMBERS + 1 + t->numbers, name);
@@ -287,17 +280,17 @@ static int save_rows(struct snib__store *s, struct snib__name name, const struct
         return rc;
 }
 
-int snib__rows_save_seats(struct snib__store *s, struct snib__name name)
+int snib__seats_save(struct snib__store *s, struct snib__name name)
 {
         return save_rows(s, name, &seat_table, &s->seats);
 }
 
-int snib__rows_save_waiters(struct snib__store *s, struct snib__name name)
+int snib__seats_save_waiters(struct snib__store *s, struct snib__name name)
 {
         return save_rows(s, name, &waiter_table, &s->waiters);
 }
 
-const struct snib__holder *snib__rows_seat(const struct snib__record *r, const struct snib__id *id)
+const struct snib__holder *snib__seats_find(const struct snib__record *r, const struct snib__id *id)
 {
         for (size_t i = r->held; i-- > 0;) /* those who sat down just now are the last */
                 if (snib__id_equal(&r->holder[i].seat.id, id))

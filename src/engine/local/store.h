@@ -9,7 +9,7 @@
  * doc/design/local.md has the whole picture.
  *
  * Locks, in the order in which they may be taken: registry, store.lock, worker.lock. Whoever calls
- * a snib__rows_* or snib__sql_* function holds store.lock.
+ * a function of db.c, sql.c or rows.c, or of a file below that, holds store.lock.
  */
 
 #include "base/list.h"
@@ -155,19 +155,20 @@ struct snib__store {
 int snib__store_get(struct snib__store **ret_store, struct snib__place *place, struct snib_error *err);
 void snib__store_put(struct snib__store *s);
 
-/* Opens the database if that is not done: schema, boot id, damage. The gate is held. 0 or a
+/* db.c. Opens the database if that is not done: schema, boot id, damage. The gate is held. 0 or a
  * negative error. */
-int snib__store_prepare(struct snib__store *s, struct snib_error *err);
+int snib__db_prepare(struct snib__store *s, struct snib_error *err);
 
 /* Fills *err from SQLite's result code, with what was being done and what to do; answers the
  * error. */
-int snib__store_failed(struct snib__store *s, int rc, const char *doing, struct snib_error *err);
+int snib__db_failed(struct snib__store *s, int rc, const char *doing, struct snib_error *err);
 
 /* Writes the log back if it has grown long. The gate is held, no statement is open. */
-void snib__store_checkpoint(struct snib__store *s);
+void snib__db_checkpoint(struct snib__store *s);
 
 /* Whether the database file is still the one that is open. */
-bool snib__store_in_place(const struct snib__store *s);
+bool snib__db_in_place(const struct snib__store *s);
+void snib__db_close(struct snib__store *s);
 
 /* All answer an SQLite result code, SQLITE_OK for success. */
 /* Runs a statement to its end; what is bound to it may go away then. */
@@ -177,27 +178,27 @@ void snib__sql_finalize(struct snib__store *s);
 /* Loads the record of op's name, of what is remembered what op needs, with room for what op may add
  * to it, and stays in the read transaction; end it with snib__rows_unload(). `data`: with the value
  * of a register, which lives until then. Not `whole`: a long queue in part, where that is likely to
- * be enough; what was decided counts only if snib__rows_suffice() says afterwards that it was.
+ * be enough; what was decided counts only if snib__part_suffices() says afterwards that it was.
  * SQLITE_CORRUPT with s->damage: the rows are not such as snib__rows_save() writes. SQLITE_MISMATCH
  * with it: they are of a kind that is not known. */
 int snib__rows_load(struct snib__store *s, const struct snib__op *op, bool data, bool whole);
-bool snib__rows_suffice(const struct snib__store *s);
+bool snib__part_suffices(const struct snib__store *s);
 /* Where an id sits, NULL. */
-const struct snib__holder *snib__rows_seat(const struct snib__record *r, const struct snib__id *id);
+const struct snib__holder *snib__seats_find(const struct snib__record *r, const struct snib__id *id);
 void snib__rows_unload(struct snib__store *s);
 /* Stores what s->change says is different after `op`, as a transaction of its own unless one is
  * open. */
 int snib__rows_save(struct snib__store *s, const struct snib__op *op, struct snib__clock now);
-int snib__rows_client_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms);
-int snib__rows_client_remove(struct snib__store *s, const char *uuid);
+int snib__clients_add(struct snib__store *s, const struct snib__peer_row *row, int64_t now_ms);
+int snib__clients_remove(struct snib__store *s, const char *uuid);
 /* SQLITE_ROW and *ret, SQLITE_DONE if there is none. By its uuid: of the store, until the next such
  * call, and unless it is to be read `anew` it may be known from before. */
-int snib__rows_client_by_uuid(struct snib__store *s, const char *uuid, bool anew, const struct snib__peer_row **ret);
-int snib__rows_client_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret);
+int snib__clients_by_uuid(struct snib__store *s, const char *uuid, bool anew, const struct snib__peer_row **ret);
+int snib__clients_by_slot(struct snib__store *s, int64_t slot, struct snib__peer_row *ret);
 /* The next of the names in which an id of the client stands, after `after`: SQLITE_ROW and
  * *ret_name (room for SNIB_NAME_MAX + 1), or DONE. */
-int snib__rows_name_of(struct snib__store *s, const char *uuid, struct snib__name after, char *ret_name,
-                       size_t *ret_length);
+int snib__clients_name_of(struct snib__store *s, const char *uuid, struct snib__name after, char *ret_name,
+                          size_t *ret_length);
 /* The next name under which there is something: SQLITE_ROW, or DONE. Call snib__rows_list_end()
  * after the last. */
 int snib__rows_list(struct snib__store *s, struct snib__name *ret_name);
@@ -205,14 +206,14 @@ void snib__rows_list_end(struct snib__store *s);
 /* Frees the memory of the record. */
 void snib__rows_done(struct snib__store *s);
 
-/* The gate: whoever writes holds it. True: got it. */
+/* gate.c. The gate: whoever writes holds it. True: got it. */
 bool snib__gate_try(int fd);
 bool snib__gate_wait(int fd);
 void snib__gate_leave(int fd);
 /* Says in `text` who holds the gate of `s`, as far as can be found out. */
 void snib__gate_blame(const struct snib__store *s, int64_t timeout_ms, char *text, size_t size);
 
-/* The liveness byte number `slot`. */
+/* live.c. The liveness byte number `slot`. */
 bool snib__live_take(int fd, int64_t slot);
 bool snib__live_test(const struct snib__store *s, int64_t slot);
 /* Whether any client of another process or of this one is alive. */

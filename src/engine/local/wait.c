@@ -282,7 +282,7 @@ void snib__waits_all_at(struct snib__local *c, snib__ns due)
         }
 }
 
-void snib__peer_ended(struct snib__local *c, struct snib__peer *peer, snib__ns now)
+void snib__waits_peer_ended(struct snib__local *c, struct snib__peer *peer, snib__ns now)
 {
         (void)epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, peer->pidfd, NULL);
         (void)close(peer->pidfd);

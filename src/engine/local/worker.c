@@ -78,7 +78,7 @@ static bool run_without_gate(struct snib__work *work)
         return !work->again;
 }
 
-bool snib__work_now(struct snib__store *store, struct snib__work *work)
+bool snib__worker_now(struct snib__store *store, struct snib__work *work)
 {
         bool ran;
 

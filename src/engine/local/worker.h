@@ -42,7 +42,7 @@ void snib__worker_stop(struct snib__worker *w);
 
 /* Tries to run the work at once, on this thread: gate free, nobody in the store; then after() too,
  * but not deliver(). False: it would have to wait. */
-bool snib__work_now(struct snib__store *store, struct snib__work *work);
+bool snib__worker_now(struct snib__store *store, struct snib__work *work);
 /* Hands it to the thread: 0, or an error if that cannot be started. */
 int snib__worker_add(struct snib__worker *w, struct snib__work *work, struct snib_error *err);
 /* Takes it back. False: it is running or was finished. */

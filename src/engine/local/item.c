@@ -41,9 +41,9 @@ static bool dead(struct snib__item *item, const struct snib__id *id)
 
         if (snib__id_of_client(id, item->client->uuid) || !snib__id_client(id, uuid))
                 return false;
-        if (snib__rows_client_by_uuid(s, uuid, false, &row) != SQLITE_ROW || snib__live_test(s, row->slot))
+        if (snib__clients_by_uuid(s, uuid, false, &row) != SQLITE_ROW || snib__live_test(s, row->slot))
                 return false;
-        return snib__rows_client_by_uuid(s, uuid, true, &row) == SQLITE_ROW && !snib__live_test(s, row->slot);
+        return snib__clients_by_uuid(s, uuid, true, &row) == SQLITE_ROW && !snib__live_test(s, row->slot);
 }
 
 /* The account of one call of the model: what it tells goes behind what was told before. */
@@ -203,7 +203,7 @@ static void watch_for(struct snib__item *item, const struct snib__id *id)
         for (int i = 0; i < b->count; i++)
                 if (!strcmp(uuid, b->peer[i].uuid))
                         return;
-        if (snib__rows_client_by_uuid(item->client->store, uuid, false, &row) == SQLITE_ROW)
+        if (snib__clients_by_uuid(item->client->store, uuid, false, &row) == SQLITE_ROW)
                 b->peer[b->count++] = *row;
 }
 
@@ -215,9 +215,9 @@ static void look_before(struct snib__item *item)
         size_t own = place_in_queue(r, &item->op.id), before = waiter_before(r, &item->op.id);
 
         b->count = 0;
-        b->standing = own < r->queued                    ? SNIB__STANDS_QUEUED
-                      : snib__rows_seat(r, &item->op.id) ? SNIB__STANDS_HOLDER
-                                                         : SNIB__STANDS_NOT;
+        b->standing = own < r->queued                     ? SNIB__STANDS_QUEUED
+                      : snib__seats_find(r, &item->op.id) ? SNIB__STANDS_HOLDER
+                                                          : SNIB__STANDS_NOT;
         if (b->standing != SNIB__STANDS_QUEUED)
                 return;
         b->first = before == r->queued;
@@ -275,7 +275,7 @@ static void address_looks(struct snib__item *item)
                 const struct snib__row *row = &s->waiters.row[i];
 
                 if (!snib__id_equal(&r->queue[kept].seat.id, &row->id)) {
-                        gap |= !row->number[SNIB__NUMBER_FLAG] && !snib__rows_seat(r, &row->id);
+                        gap |= !row->number[SNIB__NUMBER_FLAG] && !snib__seats_find(r, &row->id);
                         continue;
                 }
                 if (!r->queue[kept].observer) {
@@ -294,7 +294,7 @@ static bool address_others(struct snib__item *item)
 {
         const struct snib__store *s = item->client->store;
         const struct snib__record *r = &s->record;
-        const struct snib__holder *own = snib__rows_seat(r, &item->op.id);
+        const struct snib__holder *own = snib__seats_find(r, &item->op.id);
 
         if (item->task != SNIB__TASK_LOOK || !own)
                 return false;
@@ -357,7 +357,7 @@ static void fail_sqlite(struct snib__item *item, int rc)
                 item->work.gate = true;
                 return;
         }
-        code = snib__store_failed(s, rc, "storing", &item->error);
+        code = snib__db_failed(s, rc, "storing", &item->error);
         roll_back(s);
         /* A release or a renewal is worth repeating until somebody has made room. */
         if (base == SQLITE_FULL && (item->op.verb == SNIB__RELEASE || item->op.verb == SNIB__RENEW))
@@ -383,7 +383,7 @@ static void ask_model(struct snib__item *item, struct snib__clock now)
         bool sat;
 
         bury_dead(item, now);
-        sat = snib__rows_seat(&s->record, &item->op.id) != NULL;
+        sat = snib__seats_find(&s->record, &item->op.id) != NULL;
         apply(item, now);
         if (s->change.tells > 1 && bury_granted(item, now) && reply->status == SNIB__BUSY)
                 apply(item, now);
@@ -420,7 +420,7 @@ static int decide(struct snib__item *item, struct snib__clock now, bool write)
         if (rc != SQLITE_OK)
                 return rc;
         ask_model(item, now);
-        if (!snib__rows_suffice(s)) {
+        if (!snib__part_suffices(s)) {
                 snib__rows_unload(s);
                 rc = snib__rows_load(s, &item->op, data, true);
                 if (rc != SQLITE_OK)
@@ -459,7 +459,7 @@ static bool in_place(struct snib__store *s, struct snib__clock now)
 {
         if (now.lease_ms - s->in_place_ms < IN_PLACE_EVERY_MS)
                 return true;
-        if (!snib__store_in_place(s))
+        if (!snib__db_in_place(s))
                 return false;
         s->in_place_ms = now.lease_ms;
         return true;
@@ -503,7 +503,7 @@ static void run_op(struct snib__item *item)
         if (rc != SQLITE_OK)
                 fail_sqlite(item, rc);
         else if (item->work.gate)
-                snib__store_checkpoint(s);
+                snib__db_checkpoint(s);
         if (item->work.patient)
                 (void)sqlite3_busy_timeout(s->db, 0);
 }
@@ -556,7 +556,7 @@ static int bury_client(struct snib__item *item, const char *uuid)
         struct snib__name name = {.bytes = item->name, .length = 0};
         int rc;
 
-        while ((rc = snib__rows_name_of(s, uuid, name, item->name, &name.length)) == SQLITE_ROW) {
+        while ((rc = snib__clients_name_of(s, uuid, name, item->name, &name.length)) == SQLITE_ROW) {
                 rc = snib__sql_run(s, SNIB__SQL_BEGIN_WRITE);
                 if (rc == SQLITE_OK)
                         rc = bury_in(item, uuid, name);
@@ -592,12 +592,12 @@ static int enter(struct snib__item *item)
 
         s->trace = c->trace;
         s->trace_arg = c->trace_arg;
-        rc = snib__store_prepare(s, &item->error);
+        rc = snib__db_prepare(s, &item->error);
         s->trace = NULL;
 
         if (rc < 0)
                 return rc;
-        if (!snib__store_in_place(s))
+        if (!snib__db_in_place(s))
                 return snib__error(&item->error, SNIB_ECORRUPT,
                                    "the lock files in %s were removed or replaced while this process uses them: "
                                    "close its other clients first",
@@ -611,7 +611,7 @@ static int enter(struct snib__item *item)
         memcpy(row.uuid, c->uuid, sizeof(row.uuid));
         memcpy(row.host, c->who.host, sizeof(row.host));
         memcpy(row.label, c->who.label, sizeof(row.label));
-        rc = snib__rows_client_by_slot(s, c->slot, &old);
+        rc = snib__clients_by_slot(s, c->slot, &old);
         if (rc == SQLITE_ROW) {
                 rc = bury_client(item, old.uuid);
                 snib__mail_unlink(s->place.fd, old.uuid);
@@ -619,8 +619,8 @@ static int enter(struct snib__item *item)
                 rc = SQLITE_OK;
         }
         if (rc == SQLITE_OK)
-                rc = snib__rows_client_add(s, &row, read_clocks().wall_us / 1000);
-        return rc == SQLITE_OK ? 0 : snib__store_failed(s, rc, "entering the client", &item->error);
+                rc = snib__clients_add(s, &row, read_clocks().wall_us / 1000);
+        return rc == SQLITE_OK ? 0 : snib__db_failed(s, rc, "entering the client", &item->error);
 }
 
 static void leave(struct snib__item *item)
@@ -631,7 +631,7 @@ static void leave(struct snib__item *item)
         /* If that failed, the row stays, its byte becomes free, and the next who comes across it
          * buries it. */
         if (rc == SQLITE_OK)
-                (void)snib__rows_client_remove(c->store, c->uuid);
+                (void)snib__clients_remove(c->store, c->uuid);
 }
 
 void snib__item_run(struct snib__work *work)

@@ -9,7 +9,7 @@
 
 #include "engine/local/rows.h"
 
-int64_t snib__rows_queue_flags(const struct snib__store *s)
+int64_t snib__part_flags(const struct snib__store *s)
 {
         const struct snib__record *r = &s->record;
         const struct snib__rows *rows = &s->waiters;
@@ -35,7 +35,7 @@ int64_t snib__rows_queue_flags(const struct snib__store *s)
  * may sit if the first may not. */
 static size_t enough(const struct snib__store *s, const struct snib__op *op, bool *ret_end)
 {
-        bool seated = snib__rows_seat(&s->record, &op->id);
+        bool seated = snib__seats_find(&s->record, &op->id);
 
         *ret_end = op->verb == SNIB__ACQUIRE && !seated;
         if (s->flags & SNIB__FLAG_OBSERVERS)
@@ -49,12 +49,12 @@ static size_t enough(const struct snib__store *s, const struct snib__op *op, boo
         return snib__verb_changes(op->verb) ? 2 : 0;
 }
 
-int snib__rows_load_queue(struct snib__store *s, const struct snib__op *op, bool whole)
+int snib__part_load(struct snib__store *s, const struct snib__op *op, bool whole)
 {
         bool end = false;
         size_t part = whole ? 0 : enough(s, op, &end);
-        int rc = snib__rows_load_waiters(s, op->name, part && end ? SNIB__SQL_WAITER_LAST : SNIB__SQL_WAITER_GET,
-                                         part ? part : SNIB__WAITERS_MAX + 1);
+        int rc = snib__seats_load_waiters(s, op->name, part && end ? SNIB__SQL_WAITER_LAST : SNIB__SQL_WAITER_GET,
+                                          part ? part : SNIB__WAITERS_MAX + 1);
         int64_t unseen = s->waiters.last - s->flags / SNIB__FLAG_LEFT - (int64_t)s->waiters.count;
 
         if (rc != SQLITE_OK)
@@ -64,13 +64,13 @@ int snib__rows_load_queue(struct snib__store *s, const struct snib__op *op, bool
         if (s->part && !s->end)
                 return SQLITE_OK;
         if (unseen < 0 || unseen > (s->end ? SNIB__WAITERS_MAX : 0) ||
-            (!s->end && snib__rows_queue_flags(s) != s->flags - s->flags % SNIB__FLAG_WAITERS))
+            (!s->end && snib__part_flags(s) != s->flags - s->flags % SNIB__FLAG_WAITERS))
                 return snib__rows_damaged(s, "the flags of an object tell who waits");
         s->record.unseen = (size_t)unseen;
         return SQLITE_OK;
 }
 
-bool snib__rows_suffice(const struct snib__store *s)
+bool snib__part_suffices(const struct snib__store *s)
 {
         const struct snib__record *r = &s->record;
         size_t last = s->part;
