@@ -2,13 +2,13 @@
 """Every exit code, and what is printed: text, JSON, the waiting line."""
 
 import os
-import pty
 import signal
 import socket
 import subprocess
 import threading
 
-from kit import SNIB, Beats, Redis, Tap, boot_ns, die_with_parent, environment, equal, finish, lines, run, start, stop, until
+from kit import (SNIB, Beats, Redis, Tap, boot_ns, die_with_parent, environment, equal, finish, lines, rest_of_terminal,
+                 run, start, start_on_terminal, stop, until)
 
 tap = Tap()
 MS = 1000000
@@ -242,22 +242,13 @@ def force_release(url):
 
 def on_terminal(*args, until_text, env=None):
     """snib with a terminal for stderr alone; answers all that was shown."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen([SNIB, *args], env=environment(**{"TERM": "vt100", **(env or {})}), stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=slave, preexec_fn=die_with_parent)
-    os.close(slave)
+    process, master = start_on_terminal(*args, env=environment(**{"TERM": "vt100", **(env or {})}))
     shown = b""
     while until_text not in shown:
         shown += os.read(master, 4096)
     yield shown
     process.wait()
-    try:
-        while data := os.read(master, 4096):
-            shown += data
-    except OSError:
-        pass
-    os.close(master)
-    yield shown
+    yield shown + rest_of_terminal(master)
 
 
 def waiting_line(url):

@@ -6,6 +6,7 @@ import concurrent.futures
 import ctypes
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -52,6 +53,27 @@ def start(*args, **options):
     options.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.Popen([SNIB, *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             preexec_fn=options.pop("preexec", die_with_parent), **options)
+
+
+def start_on_terminal(*args, env):
+    """A running snib with a terminal for stderr alone, and the terminal's other side."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([SNIB, *args], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave,
+                               preexec_fn=die_with_parent)
+    os.close(slave)
+    return process, master
+
+
+def rest_of_terminal(master):
+    """What a terminal shows until nobody writes to it any more; closes it."""
+    shown = b""
+    try:
+        while data := os.read(master, 4096):
+            shown += data
+    except OSError:
+        pass  # so it ends
+    os.close(master)
+    return shown
 
 
 class Done:

@@ -3,12 +3,11 @@
 meant, and that a shell completes it."""
 
 import os
-import pty
 import re
 import shutil
 import subprocess
 
-from kit import SNIB, Tap, die_with_parent, environment, equal, finish, lines, run, start, until
+from kit import SNIB, Tap, environment, equal, finish, lines, rest_of_terminal, run, start, start_on_terminal, until
 
 tap = Tap()
 LOCAL = tap.local()
@@ -200,19 +199,10 @@ def options_in_front_of_the_command():
 def spinner(env):
     """What is painted on a terminal while a lock is waited for."""
     holder = hold(LOCAL, "spin" + "".join(env.values()))
-    master, slave = pty.openpty()
     plain = {"LANG": None, "LC_ALL": None, "LC_CTYPE": None, "TERM": "vt100", **env}
-    process = subprocess.Popen([SNIB, "run", "-u", LOCAL, "-w", "1s", "spin" + "".join(env.values()), "--", "true"],
-                               env={k: v for k, v in {**environment(), **plain}.items() if v is not None},
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave, preexec_fn=die_with_parent)
-    os.close(slave)
-    shown = b""
-    try:
-        while data := os.read(master, 4096):
-            shown += data
-    except OSError:
-        pass
-    os.close(master)
+    process, master = start_on_terminal("run", "-u", LOCAL, "-w", "1s", "spin" + "".join(env.values()), "--", "true",
+                                        env={k: v for k, v in {**environment(), **plain}.items() if v is not None})
+    shown = rest_of_terminal(master)
     process.wait()
     let_go(holder)
     return shown

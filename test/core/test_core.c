@@ -8,13 +8,20 @@
 
 #include "rig.h"
 
+/* A lock that was asked for just now: a single try, or for ever. */
+static void ask_for_it(struct rig *r, struct snib__hold *h, struct snib__call *call, bool once)
+{
+        rig_init(r, false);
+        hold_init(h, "u:1");
+        *call = call_init(SNIB__CALL_ACQUIRE, once, once ? 0 : SNIB__NEVER);
+        snib__core_begin(&r->core, h, call, r->now);
+        expect(r, "acquire#1; ");
+}
+
 /* A held lock with token 7, its acquire sent now. */
 static void hold_it(struct rig *r, struct snib__hold *h, struct snib__call *call)
 {
-        hold_init(h, "u:1");
-        *call = call_init(SNIB__CALL_ACQUIRE, true, 0);
-        snib__core_begin(&r->core, h, call, r->now);
-        expect(r, "acquire#1; ");
+        ask_for_it(r, h, call, true);
         reply(r, SNIB__GRANTED, 7);
         expect(r, "answer 1; ");
         assert_int_equal(h->state, SNIB__HELD);
@@ -26,7 +33,6 @@ static void acquire_and_release(void **state)
         struct snib__hold h;
         struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         assert_int_equal(h.token, 7);
         assert_int_equal(h.depth, 1);
@@ -48,7 +54,6 @@ static void a_hold_is_left_to_its_lease(void **state)
         struct snib__hold h;
         struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         back.leave = r.now + 50 * SNIB__S;
         snib__core_release(&r.core, &h, &back, r.now);
@@ -74,7 +79,6 @@ static void leaving_what_was_taken_is_lost(void **state)
         struct snib__hold h;
         struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         back.leave = r.now + 50 * SNIB__S;
         snib__core_release(&r.core, &h, &back, r.now);
@@ -94,7 +98,6 @@ static void only_the_last_acquire_leaves(void **state)
         struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, true, 0),
                                 back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER), last = back;
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         snib__core_join(&r.core, &h, &again, r.now);
         expect(&r, "acquire#2; ");
@@ -148,13 +151,9 @@ static void busy_try_answers_the_holder(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+        struct snib__call call;
 
-        rig_init(&r, false);
-        hold_init(&h, "u:1");
-        snib__core_begin(&r.core, &h, &call, r.now);
-        pull(&r);
-        r.trace[0] = 0;
+        ask_for_it(&r, &h, &call, true);
         struct snib__reply busy = {.status = SNIB__BUSY, .left_ms = 1234, .held = true};
         snprintf(busy.holder.id.text, sizeof(busy.holder.id.text), "other:9");
         snib__core_reply_hold(&r.core, r.hold, r.cookie, r.attempt, &busy, r.now);
@@ -169,12 +168,9 @@ static void F30_asks_again_after_watching(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+        struct snib__call call;
 
-        rig_init(&r, false);
-        hold_init(&h, "u:1");
-        snib__core_begin(&r.core, &h, &call, r.now);
-        expect(&r, "acquire#1; ");
+        ask_for_it(&r, &h, &call, false);
         reply(&r, SNIB__BUSY, 0);
         expect(&r, "watch; ");
         snib__core_watching(&r.core, stock, &(struct snib__id){{0}}, r.now, r.now);
@@ -196,12 +192,9 @@ static void F31_polls_within_the_holders_lease(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+        struct snib__call call;
 
-        rig_init(&r, false);
-        hold_init(&h, "u:1");
-        snib__core_begin(&r.core, &h, &call, r.now);
-        pull(&r);
+        ask_for_it(&r, &h, &call, false);
         reply(&r, SNIB__BUSY, 0); /* 500 ms left */
         r.trace[0] = 0;
         expect(&r, "watch; ");
@@ -216,12 +209,9 @@ static void F15_repeats_with_the_same_id(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+        struct snib__call call;
 
-        rig_init(&r, false);
-        hold_init(&h, "u:1");
-        snib__core_begin(&r.core, &h, &call, r.now);
-        expect(&r, "acquire#1; ");
+        ask_for_it(&r, &h, &call, false);
         refuse(&r, SNIB_EUNKNOWN);
         expect(&r, "");
         snib__core_link(&r.core, true, 0, 0, NULL, r.now);
@@ -236,12 +226,9 @@ static void F24_a_try_over_a_cut_connection_is_made_again(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+        struct snib__call call;
 
-        rig_init(&r, false);
-        hold_init(&h, "u:1");
-        snib__core_begin(&r.core, &h, &call, r.now);
-        expect(&r, "acquire#1; ");
+        ask_for_it(&r, &h, &call, true);
         refuse(&r, SNIB_EUNKNOWN);
         snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "reset", r.now);
         expect(&r, "");
@@ -255,12 +242,9 @@ static void a_try_does_not_wait_for_a_server_that_is_gone(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, true, 0);
+        struct snib__call call;
 
-        rig_init(&r, false);
-        hold_init(&h, "u:1");
-        snib__core_begin(&r.core, &h, &call, r.now);
-        expect(&r, "acquire#1; ");
+        ask_for_it(&r, &h, &call, true);
         refuse(&r, SNIB_EUNREACHABLE);
         snib__core_link(&r.core, false, SNIB_EUNREACHABLE, 0, "reset", r.now);
         expect(&r, "");
@@ -300,12 +284,9 @@ static void F17_an_answer_to_an_earlier_attempt_is_dropped(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+        struct snib__call call;
 
-        rig_init(&r, false);
-        hold_init(&h, "u:1");
-        snib__core_begin(&r.core, &h, &call, r.now);
-        expect(&r, "acquire#1; ");
+        ask_for_it(&r, &h, &call, false);
         uint64_t cookie = r.cookie;
         pass(&r, 3 * SNIB__S); /* no answer: unknown */
         pass(&r, 10 * SNIB__MS);
@@ -324,7 +305,6 @@ static void F16_a_repeated_release_says_released(void **state)
         struct snib__hold h;
         struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         snib__core_release(&r.core, &h, &back, r.now);
         expect(&r, "release#2; ");
@@ -341,7 +321,6 @@ static void F82_release_of_what_was_taken_is_lost(void **state)
         struct snib__hold h;
         struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         snib__core_release(&r.core, &h, &back, r.now);
         expect(&r, "release#2; ");
@@ -355,7 +334,6 @@ static void F83_release_that_fails_goes_on_behind(void **state)
         struct snib__hold h;
         struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, 0);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         back.deadline = r.now + SNIB__S;
         snib__core_release(&r.core, &h, &back, r.now);
@@ -384,7 +362,6 @@ static void renews_every_third_and_is_lost_at_the_deadline(void **state)
         struct snib__hold h;
         struct snib__call call;
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         pass(&r, h.lease / 3);
         expect(&r, "renew#2; ");
@@ -417,7 +394,6 @@ static void a_loss_knows_its_cause(void **state)
         struct snib__fault fault;
         snib__ns since;
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         assert_int_equal(snib__core_trouble(&r.core, &h, &fault, &since), 0);
         pass(&r, h.lease / 3);
@@ -443,7 +419,6 @@ static void F6_after_a_pause_the_loss_comes_first(void **state)
         struct snib__hold h;
         struct snib__call call, back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         r.now += 2 * h.lease;
         snib__core_release(&r.core, &h, &back, r.now);
@@ -458,7 +433,6 @@ static void F87_renewal_tells_who_took_it(void **state)
         struct snib__hold h;
         struct snib__call call;
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         snib__core_ended(&r.core, stock, &h.known.id, r.now);
         expect(&r, "renew#2; ");
@@ -475,7 +449,6 @@ static void reentry_counts_and_compares_the_token(void **state)
         struct snib__call back[2] = {call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER),
                                      call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER)};
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         assert_ptr_equal(snib__core_find(&r.core, stock, me, SNIB_KIND_LOCK), &h);
         snib__core_join(&r.core, &h, &again, r.now);
@@ -497,7 +470,6 @@ static void F79_reentry_into_a_new_epoch_is_a_loss(void **state)
         struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, true, 0);
         struct snib__call back = call_init(SNIB__CALL_RELEASE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         snib__core_join(&r.core, &h, &again, r.now);
         expect(&r, "acquire#2; ");
@@ -515,7 +487,6 @@ static void F79_reentry_into_nothing_is_a_loss(void **state)
         struct snib__hold h;
         struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, true, 0);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         snib__core_join(&r.core, &h, &again, r.now);
         expect(&r, "acquire#2; ");
@@ -530,7 +501,6 @@ static void non_reentrant_refuses_its_owner(void **state)
         struct snib__hold h;
         struct snib__call call, again = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         h.reentrant = false;
         snib__core_join(&r.core, &h, &again, r.now);
@@ -542,12 +512,9 @@ static void F37_cancel_while_asking(void **state)
 {
         struct rig r;
         struct snib__hold h;
-        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+        struct snib__call call;
 
-        rig_init(&r, false);
-        hold_init(&h, "u:1");
-        snib__core_begin(&r.core, &h, &call, r.now);
-        expect(&r, "acquire#1; ");
+        ask_for_it(&r, &h, &call, false);
         snib__core_cancel(&r.core, &call, SNIB_ECANCELLED, r.now);
         expect(&r, "answer -18; ");
         assert_null(snib__core_find(&r.core, stock, me, SNIB_KIND_LOCK));
@@ -693,7 +660,6 @@ static void close_releases_and_answers(void **state)
         struct snib__hold h, w;
         struct snib__call call, wait = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         hold_init(&w, "u:2");
         w.owner = other;
@@ -761,7 +727,6 @@ static void a_close_waits_for_what_was_held(void **state)
         struct snib__hold h;
         struct snib__call call;
 
-        rig_init(&r, false);
         hold_it(&r, &h, &call);
         snib__core_close(&r.core, r.now);
         expect(&r, "lost otherwise; release#2; ");

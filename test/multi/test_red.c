@@ -31,13 +31,18 @@ static void party_open_at(struct party *p, const char *const *urls, const char *
         p->multilock = multi_red(p->lock, NODES, node_timeout_ms);
 }
 
-static void party_open(struct party *p, const char *owner, int64_t lease_ms)
+static void party_open_patiently(struct party *p, const char *owner, int64_t lease_ms, int64_t node_timeout_ms)
 {
         const char *urls[NODES];
 
         for (int i = 0; i < NODES; i++)
                 urls[i] = redis_server_url(servers[i]);
-        party_open_at(p, urls, owner, lease_ms, 0);
+        party_open_at(p, urls, owner, lease_ms, node_timeout_ms);
+}
+
+static void party_open(struct party *p, const char *owner, int64_t lease_ms)
+{
+        party_open_patiently(p, owner, lease_ms, 0);
 }
 
 static void party_close(struct party *p)
@@ -47,6 +52,18 @@ static void party_close(struct party *p)
                 snib_lock_free(p->lock[i]);
                 snib_close(p->client[i]);
         }
+}
+
+static void two_open(struct party *we, struct party *they, int64_t lease_ms)
+{
+        party_open(we, "we", lease_ms);
+        party_open(they, "they", lease_ms);
+}
+
+static void two_close(struct party *we, struct party *they)
+{
+        party_close(they);
+        party_close(we);
 }
 
 static int set_up(void **state)
@@ -88,8 +105,7 @@ static void a_majority_is_held_and_the_rest_comes_in_time(void **state)
         snib_multigrant *grant, *theirs;
         int64_t token, largest = 0, lease;
 
-        party_open(&we, "we", 0);
-        party_open(&they, "they", 0);
+        two_open(&we, &they, 0);
         lease = fault_lease_ms();
         grant = multi_acquire(we.multilock, 0);
         assert_true(snib_multigrant_left_ms(grant) <= lease - lease / 100 - 2);
@@ -113,8 +129,7 @@ static void a_majority_is_held_and_the_rest_comes_in_time(void **state)
         theirs = multi_acquire(they.multilock, 0);
         assert_true(snib_multigrant_token(theirs) > token);
         multi_release(theirs, 1);
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 static void it_is_renewed_while_held(void **state)
@@ -122,14 +137,12 @@ static void it_is_renewed_while_held(void **state)
         struct party we, they;
         snib_multigrant *grant;
 
-        party_open(&we, "we", 0);
-        party_open(&they, "they", 0);
+        two_open(&we, &they, 0);
         grant = multi_acquire(we.multilock, 0);
         (void)multi_refused(they.multilock, 2 * fault_lease_ms(), 0);
         assert_true(snib_multigrant_valid(grant));
         multi_release(grant, 1);
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 static void a_waiter_gets_it_after_the_release(void **state)
@@ -138,8 +151,7 @@ static void a_waiter_gets_it_after_the_release(void **state)
         snib_multigrant *grant;
         struct multi_waiter w;
 
-        party_open(&we, "we", 20000);
-        party_open(&they, "they", 20000);
+        two_open(&we, &they, 20000);
         grant = multi_acquire(we.multilock, 0);
         multi_wait(&w, they.multilock, SNIB_FOREVER);
         assert_false(wait_readable(snib_multigrant_loss_fd(grant), 100));
@@ -150,8 +162,7 @@ static void a_waiter_gets_it_after_the_release(void **state)
         multi_wait(&w, they.multilock, SNIB_FOREVER);
         assert_result(multi_join(&w), 1);
         multi_release(w.grant, 1);
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 /* How many wait at the server, as clients of snib do. */
@@ -179,8 +190,7 @@ static void a_waiter_stands_in_every_queue_and_is_handed_the_lock(void **state)
         snib_multigrant *grant;
         struct multi_waiter w;
 
-        party_open(&we, "we", 20000);
-        party_open(&they, "they", 20000);
+        two_open(&we, &they, 20000);
         grant = multi_acquire(we.multilock, 0);
         assert_true(eventually(keys(0) == NODES, 5000));
         multi_wait(&w, they.multilock, SNIB_FOREVER);
@@ -193,8 +203,7 @@ static void a_waiter_stands_in_every_queue_and_is_handed_the_lock(void **state)
         for (int i = 0; i < NODES; i++) /* where a release leaves nobody waiting nobody is told of a free lock */
                 assert_true(fault_key(servers[i], NAME));
         multi_release(w.grant, 1);
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 /* Others have a majority, one by one, and for long. What is left over is not kept from who wants no
@@ -205,8 +214,7 @@ static void a_waiter_gives_a_minority_back(void **state)
         snib_grant *busy[3];
         struct multi_waiter w;
 
-        party_open(&we, "we", 20000);
-        party_open(&they, "they", 20000);
+        two_open(&we, &they, 20000);
         party_open(&third, "third", 20000);
         for (int i = 0; i < 3; i++)
                 busy[i] = fault_acquire(we.lock[i], 0);
@@ -220,8 +228,7 @@ static void a_waiter_gives_a_minority_back(void **state)
         assert_result(multi_join(&w), 1);
         multi_release(w.grant, 1);
         party_close(&third);
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 /* A waiter that was cancelled, or whose time was up, stands in no queue. */
@@ -231,8 +238,7 @@ static void a_waiter_that_leaves_stands_in_no_queue(void **state)
         snib_multigrant *grant;
         struct multi_waiter w;
 
-        party_open(&we, "we", 20000);
-        party_open(&they, "they", 20000);
+        two_open(&we, &they, 20000);
         grant = multi_acquire(we.multilock, 0);
         assert_true(eventually(keys(0) == NODES, 5000));
         multi_wait(&w, they.multilock, SNIB_FOREVER);
@@ -244,8 +250,7 @@ static void a_waiter_that_leaves_stands_in_no_queue(void **state)
         assert_true(eventually(queued_at_all(0), 10000));
         multi_release(grant, 1);
         assert_true(eventually(keys(0) == 0, 5000));
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 static void F68_one_and_two_dead_servers_do_not_matter(void **state)
@@ -286,14 +291,11 @@ static void F67_three_dead_servers_are_no_majority_of_five(void **state)
 
 static void F68_a_frozen_server_does_not_delay_a_success(void **state)
 {
-        const char *urls[NODES];
         struct party we;
         int64_t begun;
         long long before;
 
-        for (int i = 0; i < NODES; i++)
-                urls[i] = redis_server_url(servers[i]);
-        party_open_at(&we, urls, "we", 20000, 5000);
+        party_open_patiently(&we, "we", 20000, 5000);
         multi_release(multi_acquire(we.multilock, 0), 1);
         assert_true(eventually(keys(0) == 0, 5000));
         before = fault_calls(servers[4], "evalsha");
@@ -314,8 +316,7 @@ static void F69_three_frozen_servers_delay_a_failure_by_a_node_time_out_and_keep
         struct party we, they;
         int64_t took;
 
-        party_open(&we, "we", 20000);
-        party_open(&they, "they", 20000);
+        two_open(&we, &they, 20000);
         for (int i = 0; i < 3; i++)
                 redis_server_pause(servers[i]);
         took = multi_refused(we.multilock, 0, SNIB_EUNKNOWN);
@@ -328,20 +329,16 @@ static void F69_three_frozen_servers_delay_a_failure_by_a_node_time_out_and_keep
          * next one's way. */
         multi_release(multi_acquire(they.multilock, 10000), 1);
         assert_true(eventually(keys(0) == 0, 10000));
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 static void F73_a_round_that_cannot_succeed_is_cancelled_at_once(void **state)
 {
         struct party we, they;
         snib_grant *busy[3];
-        const char *urls[NODES];
         int64_t took;
 
-        for (int i = 0; i < NODES; i++)
-                urls[i] = redis_server_url(servers[i]);
-        party_open_at(&we, urls, "we", 20000, 5000);
+        party_open_patiently(&we, "we", 20000, 5000);
         party_open(&they, "they", 20000);
         for (int i = 0; i < 3; i++)
                 busy[i] = fault_acquire(they.lock[i], 0);
@@ -354,8 +351,7 @@ static void F73_a_round_that_cannot_succeed_is_cancelled_at_once(void **state)
         for (int i = 0; i < 3; i++)
                 assert_result(snib_grant_release(busy[i], NULL), 1);
         multi_release(multi_acquire(we.multilock, 5000), 1);
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 static void F70_a_server_that_restarts_empty_does_not_end_or_share_the_hold(void **state)
@@ -364,8 +360,7 @@ static void F70_a_server_that_restarts_empty_does_not_end_or_share_the_hold(void
         snib_multigrant *grant;
         struct multi_loss loss;
 
-        party_open(&we, "we", 20000);
-        party_open(&they, "they", 20000);
+        two_open(&we, &they, 20000);
         grant = multi_acquire(we.multilock, 0);
         assert_true(eventually(keys(0) == NODES, 5000));
         multi_watch(grant, &loss);
@@ -385,8 +380,7 @@ static void F70_a_server_that_restarts_empty_does_not_end_or_share_the_hold(void
         multi_release(grant, SNIB_ELOST);
         assert_int_equal(atomic_load(&loss.calls), 1);
         multi_release(multi_acquire(they.multilock, 5000), 1);
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 static void F71_votes_that_come_too_late_are_none(void **state)
@@ -445,14 +439,11 @@ static void F72_renewed_at_a_minority_is_lost(void **state)
 
 static void a_release_does_not_wait_for_a_frozen_minority(void **state)
 {
-        const char *urls[NODES];
         struct party we, they;
         snib_multigrant *grant;
         int64_t begun;
 
-        for (int i = 0; i < NODES; i++)
-                urls[i] = redis_server_url(servers[i]);
-        party_open_at(&we, urls, "we", 20000, 5000);
+        party_open_patiently(&we, "we", 20000, 5000);
         party_open(&they, "they", 20000);
         grant = multi_acquire(we.multilock, 0);
         assert_true(eventually(keys(0) == NODES, 5000));
@@ -465,8 +456,7 @@ static void a_release_does_not_wait_for_a_frozen_minority(void **state)
         redis_server_resume(servers[0]);
         redis_server_resume(servers[1]);
         assert_true(eventually(keys(0) == 0, 10000));
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 /* One pair of each of so many owners. */
@@ -524,8 +514,7 @@ static void force_release_reaches_all_that_live(void **state)
         struct multi_loss loss;
         struct snib_error err = SNIB_ERROR_INIT;
 
-        party_open(&we, "we", 20000);
-        party_open(&they, "they", 20000);
+        two_open(&we, &they, 20000);
         assert_int_equal(snib_multilock_force_release(they.multilock, &err), 0);
         grant = multi_acquire(we.multilock, 0);
         multi_watch(grant, &loss);
@@ -537,8 +526,7 @@ static void force_release_reaches_all_that_live(void **state)
         redis_server_kill(servers[2]);
         assert_true(snib_multilock_force_release(they.multilock, &err) < 0);
         assert_non_null(strstr(err.text, "member 1 of 5: "));
-        party_close(&they);
-        party_close(&we);
+        two_close(&we, &they);
 }
 
 static void a_majority_that_refuses_is_an_error_at_once(void **state)
