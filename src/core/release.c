@@ -22,7 +22,7 @@ static snib__ns lasts(const struct snib__hold *h)
 /* The request that ends it, or leaves it to its lease. */
 static enum snib__verb last_verb(const struct snib__hold *h)
 {
-        return h->leaving ? SNIB__RENEW : SNIB__RELEASE;
+        return h->leaving && !SNIB__BUG(left_is_released) ? SNIB__RENEW : SNIB__RELEASE;
 }
 
 void snib__leave_begin(struct snib__core *c, struct snib__hold *h, snib__ns end, snib__ns now)

@@ -231,12 +231,24 @@ void sim_acquire(struct sim *w, struct sim_client *c, struct sim_owner *o, int s
                 sim_act_in(w, o, SNIB__S / 2);
 }
 
+/* Until when a hold is to stay at the engine after its owner's end, by the client's clock; 0: it is
+ * released. Not of a multilock's member, nor of permits. */
+static snib__ns draw_leave(struct sim *w, struct sim_client *c, const struct sim_owner *o, const struct sim_stake *s)
+{
+        if (!w->options.leave_share || w->quiet || o->member || w->options.subject[o->name] >= SIM_SEMAPHORE ||
+            !sim_chance(w, w->options.leave_share))
+                return 0;
+        return sim_local(w, c) + sim_between(w, 0, s->hold->hold.lease);
+}
+
 static void release(struct sim *w, struct sim_client *c, struct sim_owner *o, int side, snib__ns wait)
 {
         struct sim_stake *s = &o->stake[side];
+        snib__ns leave = draw_leave(w, c, o, s);
 
-        sim_trace(w, c->index, "give back", s->hold->log->number, "#%d", s->hold->log->number);
+        sim_trace(w, c->index, leave ? "leave" : "give back", s->hold->log->number, "#%d", s->hold->log->number);
         begin_call(w, o, SNIB__CALL_RELEASE);
+        o->call.leave = leave;
         o->call.deadline = sim_local(w, c) + wait;
         o->side = side;
         o->call_limit = o->call.deadline + SNIB__S;

@@ -35,7 +35,7 @@ struct sim_log *sim_log_new(struct sim *w, struct sim_client *c, int name, int k
 
 struct sim_log *sim_log_of(struct sim *w, const struct snib__id *id)
 {
-        const char *colon = strchr(id->text, ':');
+        const char *colon = strrchr(id->text, ':'); /* "left:" may stand before it */
         long number = colon ? strtol(colon + 1, NULL, 10) : -1;
 
         return number >= 0 && number < w->log_count ? w->logs[number] : NULL;
@@ -329,7 +329,9 @@ void sim_check_submit(struct sim *w, struct sim_client *c, const struct snib__ef
                 sim_account_open(w, h->log, -e->op->n);
         if (e->op->verb == SNIB__RELEASE)
                 h->log->release_sent = true;
-        if (e->op->verb == SNIB__RENEW && e->hold->state != SNIB__HELD)
+        if (e->op->verb == SNIB__RENEW && e->op->leave)
+                h->log->left = true;
+        else if (e->op->verb == SNIB__RENEW && e->hold->state != SNIB__HELD)
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d, which it does not hold", c->index, h->log->number);
         if (e->op->verb == SNIB__RENEW && h->log->release_sent)
                 sim_fail(w, SIM_UNSAFE, "S6", "client %d renews #%d after releasing it", c->index, h->log->number);
@@ -359,7 +361,8 @@ void sim_check_heard(struct sim_hold *h, uint32_t attempt, const struct snib__re
                 log->heard_at = now;
 }
 
-static void check_released(struct sim *w, const struct snib__call *call, const struct sim_hold *h)
+static void check_released(struct sim *w, const struct sim_client *c, const struct snib__call *call,
+                           const struct sim_hold *h)
 {
         const struct sim_log *log = h->log;
 
@@ -369,7 +372,9 @@ static void check_released(struct sim *w, const struct snib__call *call, const s
                                  call->result);
                 return;
         }
-        if (call->result == 1 && !log->ended)
+        if (call->result == 1 && log->release_sent && call->leave > sim_local(w, c) + SNIB__MS)
+                sim_fail(w, SIM_UNSAFE, "S11", "#%d was to stay at the server, and was released", log->number);
+        if (call->result == 1 && !log->ended && !log->left)
                 sim_fail(w, SIM_UNSAFE, "S11", "the release of #%d is confirmed but did not happen", log->number);
         if (call->result == SNIB_ELOST && log->told == 0 && log->ended_by_release)
                 sim_fail(w, SIM_UNSAFE, "S11", "#%d was released, and its owner is told that it had been lost",
@@ -381,7 +386,7 @@ void sim_check_answer(struct sim *w, struct sim_client *c, const struct snib__ca
         if (call->result == SNIB_EPROTOCOL || call->result == SNIB_ECORRUPT)
                 sim_fail(w, SIM_UNSAFE, "R3", "client %d: %s", c->index, call->fault.text);
         if (call->kind == SNIB__CALL_RELEASE)
-                check_released(w, call, h);
+                check_released(w, c, call, h);
         if (call->kind != SNIB__CALL_ACQUIRE || call->result != 1)
                 return;
         if (h->log->account)

@@ -104,6 +104,7 @@ static void draw_variations(struct sim_options *o)
         if (o->untold && coin(p))
                 o->look = PICK(p, 50 * SNIB__MS, 200 * SNIB__MS, 700 * SNIB__MS, 1200 * SNIB__MS);
         o->memory_share = below(p, 4) ? 0 : 1 + (int)below(p, 30);
+        o->leave_share = below(p, 4) ? 0 : 1 + (int)below(p, 400);
 }
 
 void sim_options_draw(struct sim_options *ret, uint64_t seed)
@@ -205,9 +206,9 @@ void sim_options_print(const struct sim_options *o)
         print_time("restarts", o->restarts);
         print_time("data_losses", o->losses);
         print_time("clock_steps", o->steps);
-        printf("\n  per mille: tail=%d split=%d loss=%d hostile=%d note_loss=%d note_dup=%d no_memory=%d",
+        printf("\n  per mille: tail=%d split=%d loss=%d hostile=%d note_loss=%d note_dup=%d no_memory=%d leave=%d",
                o->tail_share, o->split_share, o->loss_share, o->hostile_share, o->note_loss_share, o->note_dup_share,
-               o->memory_share);
+               o->memory_share, o->leave_share);
         printf(" max_hold=%d fixed=%d try=%d timed=%d not_reentrant=%d cancel=%d reenter=%d renew=%d query=%d force=%d "
                "not_fenced=%d share_owner=%d read=%d observe=%d admin=%d delete=%d burst=%d\n",
                o->max_hold_share, o->fixed_share, o->try_share, o->timed_share, o->once_only_share, o->cancel_share,

@@ -62,16 +62,17 @@ static bool has_room(const struct sim *w, const struct sim_truth *t, const struc
         return others == 0;
 }
 
-static bool under_own_writer(const struct sim *w, const struct sim_truth *t, const struct sim_log *log)
+/* The write hold of a reader's owner, which lets it in; NULL: there is none. */
+static const struct sim_log *own_writer(const struct sim *w, const struct sim_truth *t, const struct sim_log *log)
 {
-        for (int i = 0; i < t->seats; i++) {
+        for (int i = 0; i < t->seats && log->kind == SNIB_KIND_READ; i++) {
                 const struct sim_log *writer = t->seat[i].log;
 
                 if (sim_seat_lives(w, &t->seat[i]) && writer->kind == SNIB_KIND_WRITE && writer->owner == log->owner &&
                     writer->client == log->client && writer->incarnation == log->incarnation)
-                        return log->kind == SNIB_KIND_READ;
+                        return writer;
         }
-        return false;
+        return NULL;
 }
 
 static bool sits(const struct sim *w, const struct sim_truth *t, const struct sim_log *log)
@@ -97,7 +98,7 @@ static int64_t state(const struct sim *w, const struct sim_truth *t, int kind)
 
 static bool is_open(const struct sim *w, const struct sim_truth *t, const struct sim_hold *h)
 {
-        const struct sim_log *log = h->log;
+        const struct sim_log *log = h->log, *writer;
 
         if (log->observer)
                 return state(w, t, log->kind) != h->hold.token;
@@ -105,7 +106,8 @@ static bool is_open(const struct sim *w, const struct sim_truth *t, const struct
                 return !t->exists;
         if (sits(w, t, log))
                 return true; /* it was let in and need only hear of it */
-        if (under_own_writer(w, t, log))
+        writer = own_writer(w, t, log);
+        if (writer && !writer->left) /* else it is, or will be, nobody's */
                 return true;
         if (queues(w, log) && has_others_before(w, t, log))
                 return false;
@@ -164,7 +166,7 @@ static void check_newcomer(struct sim *w, const struct sim_log *log, const struc
                 const struct sim_log *first = before->place[i].log;
 
                 if (first->observer || before->place[i].ends <= w->now || !stands(after, first) ||
-                    under_own_writer(w, after, log))
+                    own_writer(w, after, log))
                         continue;
                 sim_fail(w, SIM_UNSAFE, first->kind == SNIB_KIND_WRITE && log->kind == SNIB_KIND_READ ? "L4" : "L3",
                          "%s went to #%d before #%d", w->names[log->name], log->number, first->number);
@@ -259,7 +261,7 @@ static void check_waiter(struct sim *w, const struct sim_client *c, const struct
 
 static void check_known(struct sim *w, const struct sim_log *log)
 {
-        if (!log->freed_at || !sim_log_alive(w, log) || w->clients[log->client].closing)
+        if (!log->freed_at || log->left || !sim_log_alive(w, log) || w->clients[log->client].closing)
                 return;
         if (w->now - snib__max(log->freed_at, w->settled_at) > trips(w, log))
                 sim_fail(w, SIM_UNSAFE, "S4", "#%d of client %d is on the server, and its client has forgotten it",
@@ -324,7 +326,8 @@ void sim_check_left(struct sim *w, bool of_anybody)
                 const struct sim_truth *t = w->store->truth(w, i);
 
                 for (int k = 0; k < t->seats; k++)
-                        if (sim_seat_lives(w, &t->seat[k]) && (of_anybody || sim_log_alive(w, t->seat[k].log)))
+                        if (sim_seat_lives(w, &t->seat[k]) &&
+                            (of_anybody || (sim_log_alive(w, t->seat[k].log) && !t->seat[k].log->left)))
                                 sim_fail(w, SIM_UNSAFE, "S4", "%s is held on the server by #%d, and all is released",
                                          w->names[i], t->seat[k].log->number);
                 for (int k = 0; k < t->places; k++)

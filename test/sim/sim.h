@@ -108,6 +108,7 @@ struct sim_options {
         int loss_share, hostile_share, note_loss_share, note_dup_share;
         int memory_share;     /* requests that the engine does not take */
         int token_block;      /* tokens of a grant; messages */
+        int leave_share;      /* releases that leave the hold to a lease; of locks */
         snib__ns lease_given; /* the longest that the server of messages gives, 0: what is asked for */
         snib__ns poll, look;  /* of an engine that nobody tells of a change: what it says of itself, and in an answer */
         bool untold;          /* it is one: messages with watches, without them */
@@ -138,6 +139,7 @@ struct sim_log {
         int n;
         bool observer, asked;       /* it observes; it is of a request without a hold */
         bool release_sent;          /* a RELEASE of this id was handed to the engine */
+        bool left;                  /* or its last RENEW: it stays until its lease ends, nobody's */
         bool stale;                 /* ended by force or a loss of data, or cut short by a step of the server's clock */
         snib__ns stale_at, sent_at; /* since when; when its latest request was sent */
         int live;                   /* seats it has on the server */
