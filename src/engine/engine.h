@@ -173,6 +173,13 @@ struct snib__engine {
 /* The engine for a scheme, NULL if there is none. */
 const struct snib__engine_ops *snib__engine_find(const char *scheme);
 
+/* Opens an engine, with what the URL asks to be put around it: trace=FILE. Like `open` of the
+ * engine, and in its place. */
+int snib__engine_open(struct snib__engine **ret, const struct snib__engine_ops *ops,
+                      const struct snib__engine_config *config, snib__ns now, struct snib_error *err);
+/* NULL, or what tests put around every engine that is opened. */
+extern struct snib__engine *(*snib__engine_test)(struct snib__engine *e);
+
 /* Number i of all forms of all engines, NULL past the end. */
 const struct snib__facts *snib__engine_form(int i);
 

@@ -243,7 +243,7 @@ static int engine_open(struct snib_client *c, const struct snib__client_config *
         if (r == 0) {
                 memcpy(ec.uuid, c->uuid, sizeof(ec.uuid));
                 ec.timeout_ms = *ret_timeout_ms;
-                r = ops->open(&c->engine, &ec, snib__os_now(), err);
+                r = snib__engine_open(&c->engine, ops, &ec, snib__os_now(), err);
         }
         if (r == 0) {
                 c->place = place_of(&url);

@@ -81,7 +81,7 @@ struct pump *pump_open(const char *url, unsigned number)
         ops = snib__engine_find(config.url->scheme);
         if (!ops)
                 die("no engine for the scheme");
-        if (ops->open(&engine, &config, pump_now(), &err) < 0)
+        if (snib__engine_open(&engine, ops, &config, pump_now(), &err) < 0)
                 die(err.text);
         pump_config_done(&config);
         return pump_over(engine, number);

@@ -102,7 +102,7 @@ static int read_options(struct snib__place *p, struct snib__url *url, struct sni
                 return snib__error(err, SNIB_EURL,
                                    "mode= and group= share a directory, and the default one is of one user: name one "
                                    "for all of them, as in local:/dir?mode=0660&group=ops");
-        return snib__url_unused(url, "mode, group, timeout, durable", err);
+        return snib__url_unused(url, "mode, group, timeout, trace, durable", err);
 }
 
 /* What the files' mode means for the directory: who may write a file may look things up. Group

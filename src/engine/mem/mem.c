@@ -443,7 +443,7 @@ static int check_url(struct snib__url *url, struct snib_error *err)
 {
         if (url->has_authority)
                 return snib__error(err, SNIB_EURL, "a mem: URL has no host; write mem: or mem:NAME");
-        return snib__url_unused(url, "timeout", err);
+        return snib__url_unused(url, "timeout, trace", err);
 }
 
 /* Gives the client its descriptor, its place in the namespace, and the news that it is

@@ -122,7 +122,8 @@ int snib__redis_configure(struct redis_config *ret, struct snib__url *url, int64
         if (!r)
                 r = read_duration(url, "connect_timeout", &ret->connect_timeout, err);
         if (!r)
-                r = snib__url_unused(url, "db, timeout, connect_timeout, spin, user, password, password_file", err);
+                r = snib__url_unused(url, "db, timeout, connect_timeout, spin, trace, user, password, password_file",
+                                     err);
         ret->address.timeout_ms = (int)(ret->timeout / SNIB__MS);
         return r;
 }
