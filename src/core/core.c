@@ -11,6 +11,7 @@
 
 #include "core/internal.h"
 #include <string.h>
+
 void snib__core_init(struct snib__core *c, const struct snib__core_config *config)
 {
         memset(c, 0, sizeof(*c));

@@ -21,18 +21,19 @@ static size_t seats_of(int kind, int64_t n)
                    : 1;
 }
 
-/* Those who sit, everybody who waits, and who asks. */
+/* Those who sit, everybody who waits for a seat, and who asks. Where nobody sits that is who asks,
+ * if what there is is over by then and gives way to a lock. */
 static size_t seats(const struct snib__record *r, const struct snib__op *op)
 {
         enum snib__family family = r->family ? r->family : snib__family_of(op->kind);
         size_t n = r->held, most = family == SNIB__FAMILY_LOCK ? 1 : SNIB__SEATS_MAX;
 
         if (family == SNIB__FAMILY_LATCH || family == SNIB__FAMILY_REGISTER)
-                return 0;
+                return op->verb == SNIB__ACQUIRE && snib__family_of(op->kind) != family;
         if (op->verb == SNIB__ACQUIRE)
                 n += seats_of(op->kind, op->n);
         for (size_t i = 0; i < r->queued && n < most; i++)
-                n += seats_of(r->queue[i].kind, r->queue[i].n);
+                n += r->queue[i].observer ? 0 : seats_of(r->queue[i].kind, r->queue[i].n);
         return at_most(n, most);
 }
 

@@ -480,6 +480,22 @@ static void what_ends_by_time_is_due(void **state)
         ops->close(a);
 }
 
+static void what_ends_by_time_takes_no_memory(void **state)
+{
+        struct snib__engine *a = open_client("mem:over", 'a');
+        struct snib__interest wants;
+        uint64_t before;
+
+        (void)state;
+        assert_int_equal(ask(a, SNIB__OBSERVE, "x", id_of('a', 1), 0, 0).status, SNIB__BUSY);
+        before = snib__alloc_count;
+        ops->process(a, NULL, SNIB__WAITER_LEASE_MS * MS);
+        assert_int_equal(snib__alloc_count, before);
+        ops->interest(a, SNIB__WAITER_LEASE_MS * MS, &wants);
+        assert_true(wants.deadline == SNIB__NEVER);
+        ops->close(a);
+}
+
 static void namespaces_are_apart(void **state)
 {
         struct snib__engine *a = open_client("mem:one", 'a'), *b = open_client("mem:two", 'b');
@@ -814,6 +830,7 @@ int main(void)
             cmocka_unit_test(a_register_owns_its_value),
             cmocka_unit_test(death_ends_permits_and_costs_a_semaphore_its_own),
             cmocka_unit_test(what_ends_by_time_is_due),
+            cmocka_unit_test(what_ends_by_time_takes_no_memory),
             cmocka_unit_test(namespaces_are_apart),
             cmocka_unit_test(tokens_outlive_the_namespace),
             cmocka_unit_test(free_locks_do_not_pile_up),

@@ -803,6 +803,21 @@ static void what_finds_no_room_is_refused(void **state)
         assert_true(f->record.held == 0 && f->change.tells == 0);
 }
 
+/* In the same call: room is made before anybody knows that it is over. */
+static void a_lock_finds_room_where_something_else_is_over(void **state)
+{
+        struct fixture *f = *state;
+
+        for (int kind = SNIB_KIND_LATCH; kind <= SNIB_KIND_REGISTER; kind++) {
+                f->kind = kind;
+                assert_int_equal(apply(f, SNIB__OBSERVE, 1, 0), SNIB__BUSY);
+                f->now.lease_ms += SNIB__WAITER_LEASE_MS;
+                f->kind = SNIB_KIND_LOCK;
+                assert_int_equal(apply(f, SNIB__ACQUIRE, 2, 1), SNIB__GRANTED);
+                assert_int_equal(apply(f, SNIB__RELEASE, 2, 1), SNIB__RELEASED);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -832,6 +847,7 @@ int main(void)
             cmocka_unit_test(every_kind_has_a_row),
             STORY(the_dead_are_buried_whatever_they_hold),
             STORY(what_finds_no_room_is_refused),
+            STORY(a_lock_finds_room_where_something_else_is_over),
 #undef STORY
         };
 

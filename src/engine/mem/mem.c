@@ -230,7 +230,8 @@ static void expire(struct client *c, snib__ns now)
                 struct snib__change change = fresh_change();
                 struct snib__reply reply;
 
-                (void)snib__mem_record_apply(r, &question, clock, &reply, &change);
+                if (!snib__mem_record_apply(r, &question, clock, &reply, &change))
+                        break;
                 publish(c, r, &change);
         }
 }
