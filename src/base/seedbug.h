@@ -110,7 +110,8 @@
         X(given_lease_ignored, 122, "the deadline counts with the lease that was asked for, not with that given")     \
         X(renewed_by_the_asked_lease, 123, "a renewal comes when the lease that was asked for would want it")         \
         X(look_ignored, 124, "a waiter is told when to ask again, and sleeps on")                                     \
-        X(left_is_released, 125, "a hold that is to stay for a lease is released")
+        X(left_is_released, 125, "a hold that is to stay for a lease is released")                                    \
+        X(relinked_ignored, 126, "no second try after some of several connections came back")
 
 enum snib__seedbug {
 #define SNIB__SEEDBUG_ENUM(name, number, text) SNIB__BUG_##name = (number),

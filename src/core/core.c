@@ -324,31 +324,60 @@ static void relink(struct snib__core *c, struct snib__hold *h, snib__ns now)
                 snib__release_wake(c, h, now);
 }
 
+/* `concerns` NULL: all. */
+static void relink_those(struct snib__core *c, snib__concerns *concerns, const void *arg, snib__ns now)
+{
+        for (struct snib__list *it = c->holds.next, *next; it != &c->holds; it = next) {
+                struct snib__hold *h = snib__container(it, struct snib__hold, all);
+
+                next = it->next;
+                if (!concerns || concerns(arg, h->name))
+                        relink(c, h, now);
+        }
+        for (struct snib__list *it = c->asks.next, *next; it != &c->asks; it = next) {
+                struct snib__ask *a = snib__container(it, struct snib__ask, link);
+
+                next = it->next;
+                if (!concerns || (a->op.verb && concerns(arg, a->op.name)))
+                        snib__ask_retry_now(c, a, now);
+        }
+}
+
+void snib__core_relinked(struct snib__core *c, snib__concerns *concerns, const void *arg, snib__ns now)
+{
+        snib__core_tick(c, now);
+        if (!SNIB__BUG(relinked_ignored))
+                relink_those(c, concerns, arg, now);
+}
+
+static void link_is_down(struct snib__core *c, const struct snib__reply *why, snib__ns now)
+{
+        if (c->downs++ == 0)
+                c->down_since = now;
+        for (struct snib__list *it = c->holds.next, *next; it != &c->holds; it = next) {
+                struct snib__hold *h = snib__container(it, struct snib__hold, all);
+
+                next = it->next;
+                if (h->state != SNIB__WAITING || h->known.silent)
+                        continue;
+                snib__hold_failed(h, why);
+                snib__wait_link_down(c, h, now);
+        }
+}
+
 void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, const char *text, snib__ns now)
 {
         struct snib__reply why = {
             .status = SNIB__FAILED, .error = error, .engine_code = engine_code, .error_text = text};
 
         snib__core_tick(c, now);
-        if (!up && c->downs == 0)
-                c->down_since = now;
         c->link_up = up;
-        c->downs = up ? 0 : c->downs + 1;
-        for (struct snib__list *it = c->holds.next, *next; it != &c->holds; it = next) {
-                struct snib__hold *h = snib__container(it, struct snib__hold, all);
-
-                next = it->next;
-                if (up)
-                        relink(c, h, now);
-                else if (h->state == SNIB__WAITING && !h->known.silent) {
-                        snib__hold_failed(h, &why);
-                        snib__wait_link_down(c, h, now);
-                }
+        if (!up) {
+                link_is_down(c, &why, now);
+                return;
         }
-        for (struct snib__list *it = c->asks.next, *next; up && it != &c->asks; it = next) {
-                next = it->next;
-                snib__ask_retry_now(c, snib__container(it, struct snib__ask, link), now);
-        }
+        c->downs = 0;
+        relink_those(c, NULL, NULL, now);
 }
 
 /* An answer that did not come in time is one whose fate is unknown. */

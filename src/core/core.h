@@ -347,6 +347,9 @@ void snib__core_granted(struct snib__core *c, struct snib__name name, const stru
 void snib__core_next_in_line(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_ended(struct snib__core *c, struct snib__name name, const struct snib__id *id, snib__ns now);
 void snib__core_link(struct snib__core *c, bool up, int error, int engine_code, const char *text, snib__ns now);
+/* Some of the links are back: those of the names of which `concerns`, a pure function, says so. */
+typedef bool snib__concerns(const void *arg, struct snib__name name);
+void snib__core_relinked(struct snib__core *c, snib__concerns *concerns, const void *arg, snib__ns now);
 
 /* Does what is due. Call it whenever snib__core_deadline() has passed, and first thing after any
  * sleep. */

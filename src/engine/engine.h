@@ -20,10 +20,13 @@
  * - submit() and watch() may keep what is to be sent, so that requests of several threads leave in
  *   one write; interest() says so. It leaves with the next flush() or process(), and it is the
  *   runtime that sees to that in time.
- * - Requests submitted on one engine are executed in the order of submission, as long as the
- *   connection lasts.
+ * - Requests about one name are executed in the order of submission, as long as the connection
+ *   lasts. Of those about different names nothing is promised.
  * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP
  *   and LINK_DOWN. A request submitted while it is down fails fast with SNIB_EUNREACHABLE.
+ * - An engine of several links says LINK_UP and LINK_DOWN of all it needs together: it serves, or it
+ *   does not. Where some broke and the others serve, requests that need those fail as above, and
+ *   RELINKED says that they are back.
  * - An engine watches its own connection: an answer overdue for timeout_ms closes it (all in
  *   flight: SNIB_EUNKNOWN).
  * - watch() is counted: two watches need two unwatches. While a name is watched, every change that
@@ -60,8 +63,9 @@ enum snib__note_kind {
         SNIB__NOTE_LINK_UP = 6,   /* connected and ready to serve (again): check holds, retry what waits for it */
         SNIB__NOTE_LINK_DOWN = 7, /* disconnected or not yet connected: reply.error, reply.error_text say why */
         SNIB__NOTE_LISTED = 8, /* one lock of a listing: tag, name, reply (INFO); ended by a REPLY with the same tag */
-        SNIB__NOTE_NEXT = 9    /* the lock was left free so that others get it too, and the waiter with this id is the
+        SNIB__NOTE_NEXT = 9,   /* the lock was left free so that others get it too, and the waiter with this id is the
                                   next: it asks in a moment. name, id */
+        SNIB__NOTE_RELINKED = 10 /* of several links some are back: as LINK_UP, for the names that concerns() says */
 };
 
 struct snib__note {
@@ -71,6 +75,7 @@ struct snib__note {
         struct snib__id id;
         bool all;
         snib__ns since;
+        uint64_t part; /* RELINKED: the engine's own word for which links */
         struct snib__reply reply;
 };
 
@@ -155,6 +160,8 @@ struct snib__engine_ops {
         void (*unheard)(struct snib__engine *e, struct snib__tag tag);
         /* The next note, in the order of their happening. False: none left. */
         bool (*next)(struct snib__engine *e, struct snib__note *ret);
+        /* NULL if it never says RELINKED, or: whether that note, just taken, is about this name. */
+        bool (*concerns)(const struct snib__engine *e, const struct snib__note *n, struct snib__name name);
         /* Sends what is buffered if that is possible at once, closes everything, frees. Nothing is
          * completed any more. Blocks briefly. */
         void (*close)(struct snib__engine *e);

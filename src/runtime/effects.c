@@ -186,6 +186,18 @@ static void link_changed(struct snib_client *c, const struct snib__note *n, snib
         snib__wait_finish(c, c->opener);
 }
 
+struct relinked {
+        const struct snib__engine *engine;
+        const struct snib__note *note;
+};
+
+static bool concerns(const void *arg, struct snib__name name)
+{
+        const struct relinked *r = arg;
+
+        return r->engine->ops->concerns(r->engine, r->note, name);
+}
+
 static void note(struct snib_client *c, const struct snib__note *n, snib__ns now)
 {
         unsigned kind;
@@ -213,6 +225,9 @@ static void note(struct snib_client *c, const struct snib__note *n, snib__ns now
         case SNIB__NOTE_LINK_UP:
         case SNIB__NOTE_LINK_DOWN:
                 link_changed(c, n, now);
+                break;
+        case SNIB__NOTE_RELINKED:
+                snib__core_relinked(&c->core, concerns, &(struct relinked){c->engine, n}, now);
                 break;
         case SNIB__NOTE_LISTED:
                 l = tag_record(n->tag, &kind);

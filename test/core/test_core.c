@@ -862,11 +862,52 @@ static void the_engine_says_when_to_ask_again(void **state)
         assert_true(snib__core_deadline(&r.core) - r.now <= 64 * SNIB__S);
 }
 
+static bool is_stock(const void *arg, struct snib__name name)
+{
+        ++*(int *)arg;
+        return name.length == stock.length && !memcmp(name.bytes, stock.bytes, name.length);
+}
+
+/* What stands behind other links goes on as it was. */
+static void links_that_came_back_in_part(void **state)
+{
+        struct rig r;
+        struct snib__hold held, waits, other;
+        struct snib__call call, wait = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER), more = wait;
+        struct snib__ask question = {.op = {.verb = SNIB__QUERY, .name = stock}, .deadline = SNIB__NEVER};
+        struct snib__ask pause = {.deadline = SNIB__NEVER};
+        int asked = 0;
+
+        rig_init(&r, true);
+        hold_it(&r, &held, &call);
+        hold_init(&other, "u:2");
+        other.name = (struct snib__name){"other", 5};
+        snib__core_begin(&r.core, &other, &more, r.now);
+        expect(&r, "acquire#1; ");
+        reply(&r, SNIB__BUSY, 0);
+        hold_init(&waits, "u:3");
+        waits.owner = (struct snib__name){"t:3", 3};
+        snib__core_begin(&r.core, &waits, &wait, r.now);
+        expect(&r, "acquire#1; ");
+        refuse(&r, SNIB_EUNREACHABLE);
+        snib__core_ask(&r.core, &question, r.now);
+        expect(&r, "query#1; ");
+        snib__core_reply_ask(&r.core, &question, r.cookie, r.attempt,
+                             &(struct snib__reply){.status = SNIB__FAILED, .error = SNIB_EUNREACHABLE}, r.now);
+        snib__core_ask(&r.core, &pause, r.now);
+        expect(&r, "");
+        snib__core_relinked(&r.core, is_stock, &asked, r.now);
+        expect(&r, "query#2; renew#2; acquire#2; ");
+        assert_int_equal(asked, 4); /* not about what asks nothing */
+        assert_true(r.core.link_up);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(acquire_and_release),
             cmocka_unit_test(what_the_engine_does_not_take_is_answered),
+            cmocka_unit_test(links_that_came_back_in_part),
             cmocka_unit_test(the_lease_that_was_given_counts),
             cmocka_unit_test(a_lease_that_is_over_when_it_is_given_is_none),
             cmocka_unit_test(the_engine_says_when_to_ask_again),

@@ -354,7 +354,7 @@ static void wire_close(struct snib__conn *c)
 
         c->closed = true;
         if (c->role == SNIB__REDIS_SUBSCRIPTIONS)
-                sim_client_deaf(&w->clients[c->client]);
+                sim_client_deaf(&w->clients[c->client], -1);
         sim_not(w, &c->drained);
         sim_not(w, &c->end);
         if (!c->mute_up)
@@ -449,7 +449,7 @@ static void cut_conn(struct sim *w, struct snib__conn *c, bool told, bool all)
         c->mute_up = c->mute_down = true;
         sim_at(w, &c->hang_up, all ? w->now : snib__max(c->last_up + late, w->now) + 1);
         if (c->role == SNIB__REDIS_SUBSCRIPTIONS)
-                sim_client_deaf(&w->clients[c->client]);
+                sim_client_deaf(&w->clients[c->client], -1);
         if (told && !c->closed)
                 sim_at(w, &c->end, snib__max(c->last_down, w->now) + 1 + sim_delay(w));
 }

@@ -173,17 +173,43 @@ static void deliver_link(struct sim *w, struct sim_client *c, const struct snib_
 
         sim_trace(w, c->index, "link", up, "%s", up ? "up" : "down");
         c->linked_at = up ? w->now : SNIB__NEVER;
+        for (int i = 0; i < SIM_NAMES; i++)
+                c->part_at[i] = c->linked_at;
         if (!up)
-                sim_client_deaf(c);
+                sim_client_deaf(c, -1);
         snib__core_link(&c->core, up, n->reply.error, n->reply.engine_code, n->reply.error_text, now);
 }
 
-void sim_client_deaf(struct sim_client *c)
+void sim_client_deaf(struct sim_client *c, int name)
 {
         for (int i = 0; i < SIM_HOLDS; i++)
-                c->holds[i].watching_at = SNIB__NEVER;
+                if (name < 0 || c->holds[i].name == name)
+                        c->holds[i].watching_at = SNIB__NEVER;
         for (int i = 0; i < SIM_NAMES; i++)
-                c->watching_at[i] = SNIB__NEVER;
+                if (name < 0 || i == name)
+                        c->watching_at[i] = SNIB__NEVER;
+}
+
+struct relinked {
+        const struct sim_client *client;
+        const struct snib__note *note;
+};
+
+static bool concerns(const void *arg, struct snib__name name)
+{
+        const struct relinked *r = arg;
+
+        return r->client->ops->concerns(r->client->engine, r->note, name);
+}
+
+static void deliver_relinked(struct sim *w, struct sim_client *c, const struct snib__note *n, snib__ns now)
+{
+        struct relinked r = {c, n};
+
+        sim_trace(w, c->index, "relinked", (int64_t)n->part, "%s", w->names[n->part]);
+        c->part_at[n->part] = w->now;
+        sim_client_deaf(c, (int)n->part);
+        snib__core_relinked(&c->core, concerns, &r, now);
 }
 
 /* The watch of this waiter, or of all of the name, is in effect. */
@@ -249,6 +275,9 @@ static void deliver(struct sim *w, struct sim_client *c, const struct snib__note
         case SNIB__NOTE_LINK_UP:
         case SNIB__NOTE_LINK_DOWN:
                 deliver_link(w, c, n, now);
+                break;
+        case SNIB__NOTE_RELINKED:
+                deliver_relinked(w, c, n, now);
                 break;
         case SNIB__NOTE_LISTED:
                 sim_fail(w, SIM_CRASHED, "engine", "a listing that nobody asked for");
@@ -393,7 +422,7 @@ void sim_client_start(struct sim *w, struct sim_client *c)
         c->ppm = sim_between(w, -w->options.ppm, w->options.ppm);
         sim_fleet_clock(w, c);
         c->linked_at = SNIB__NEVER;
-        sim_client_deaf(c);
+        sim_client_deaf(c, -1);
         c->running_at = w->now;
         c->poked = SNIB__NEVER;
         draw_uuid(w, c->uuid);

@@ -106,6 +106,7 @@ static const struct {
     {"given_lease_ignored", "S2", ANYWHERE},
     {"renewed_by_the_asked_lease", "L7", ANYWHERE},
     {"look_ignored", "L2", SIM_PLAIN, SIM_WATCH},
+    {"relinked_ignored", "L1", SIM_PLAIN, SIM_QUEUE},
     /* the scripts */
     {"direct_grant_to_the_dead", "L3", SIM_PLAIN, SIM_BYTES},
     {"direct_grant_unheard", "L3", SIM_PLAIN, SIM_BYTES},

@@ -103,6 +103,7 @@ static void draw_variations(struct sim_options *o)
                 o->poll = PICK(p, 0, 100 * SNIB__MS, 300 * SNIB__MS, 1500 * SNIB__MS);
         if (o->untold && coin(p))
                 o->look = PICK(p, 50 * SNIB__MS, 200 * SNIB__MS, 700 * SNIB__MS, 1200 * SNIB__MS);
+        o->parts = below(p, 3) == 0;
         o->memory_share = below(p, 4) ? 0 : 1 + (int)below(p, 30);
         o->leave_share = below(p, 4) ? 0 : 1 + (int)below(p, 400);
 }
@@ -195,6 +196,8 @@ void sim_options_print(const struct sim_options *o)
         print_time("lease_given", o->lease_given);
         if (o->untold && o->store == SIM_WATCH)
                 printf("  untold");
+        if (o->parts)
+                printf("  parts");
         print_time("poll", o->poll);
         print_time("look", o->look);
         printf("\n  one in so long:");

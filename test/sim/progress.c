@@ -228,6 +228,7 @@ static snib__ns attentive_since(const struct sim *w, const struct sim_client *c,
 {
         snib__ns since = snib__max(snib__max(c->linked_at, c->running_at), snib__max(h->since, w->settled_at));
 
+        since = snib__max(since, c->part_at[h->name]);
         if (c->facts->traits & SNIB__TRAIT_WATCH && h->log->kind != SNIB_KIND_SPIN)
                 since = snib__max(since, h->watching_at);
         return since;
@@ -308,6 +309,7 @@ void sim_check_lost(struct sim *w, const struct sim_client *c, const struct sim_
         const struct snib__hold *hold = &h->hold;
         snib__ns since = snib__max(snib__max(c->linked_at, c->running_at), w->settled_at), lease = hold->lease;
 
+        since = snib__max(since, c->part_at[h->name]);
         if (w->options.store != SIM_BYTES && w->options.lease_given)
                 lease = snib__min(lease, w->options.lease_given);
         if (!w->settled || !hold->keep || hold->max_hold || since == SNIB__NEVER || w->now - since < 2 * lease ||

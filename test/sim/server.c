@@ -354,6 +354,29 @@ static void messages_cut(struct sim *w, struct sim_client *c, bool told)
         way->mute_up = way->mute_down = way->connection;
 }
 
+static void messages_cut_part(struct sim *w, struct sim_client *c, int name)
+{
+        struct sim_messages *s = sim_messages_of(w);
+        struct sim_way *way = &s->way[c->index];
+        struct sim_message *m;
+
+        sim_trace(w, c->index, "cut part", name, "the link of %s", w->names[name]);
+        s->peer[c->index].subscribed[name] = false;
+        c->part_at[name] = SNIB__NEVER;
+        sim_client_deaf(c, name);
+        for (struct snib__list *it = way->flight.next, *next; it != &way->flight; it = next) {
+                m = snib__container(it, struct sim_message, link);
+                next = it->next;
+                if (m->kind == SIM_HELLO || m->name != name || !sim_chance(w, 300))
+                        continue;
+                sim_not(w, &m->event);
+                sim_message_free(w, m);
+        }
+        m = sim_message_new(w, SIM_PART_RESET, c->index, c->incarnation, way->connection);
+        m->name = name;
+        sim_message_down(w, m, false);
+}
+
 static void messages_heal(struct sim *w, struct sim_client *c)
 {
         messages_cut(w, c, true);
@@ -426,6 +449,7 @@ const struct sim_store_ops sim_messages = {.start = messages_start,
                                            .stop = messages_stop,
                                            .open = sim_simnet_open,
                                            .cut = messages_cut,
+                                           .cut_part = messages_cut_part,
                                            .heal = messages_heal,
                                            .half_open = messages_half_open,
                                            .vanish = messages_vanish,

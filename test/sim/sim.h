@@ -112,6 +112,7 @@ struct sim_options {
         snib__ns lease_given; /* the longest that the server of messages gives, 0: what is asked for */
         snib__ns poll, look;  /* of an engine that nobody tells of a change: what it says of itself, and in an answer */
         bool untold;          /* it is one: messages with watches, without them */
+        bool parts;           /* messages: each name has a link of its own, which is also cut alone */
         /* a fleet */
         enum sim_subject fleet; /* SIM_MULTI, SIM_RED, SIM_STRIPED; else one server alone */
         int servers, teams;
@@ -231,6 +232,7 @@ struct sim_client {
         struct sim_hold holds[SIM_HOLDS];
         int watches[SIM_NAMES];
         snib__ns watching_at[SIM_NAMES]; /* since when one of its watches is in effect */
+        snib__ns part_at[SIM_NAMES];     /* since when the link of this name is up */
         int forces;                      /* requests sent that end the holds of others, by earlier incarnations too */
         int resets, deletes;             /* the same of those that set a number whatever it was, and that delete */
         /* since when, in world time; SNIB__NEVER: not */
@@ -291,6 +293,8 @@ struct sim_store_ops {
         void (*stop)(struct sim *w);
         void (*open)(struct sim *w, struct sim_client *c);
         void (*cut)(struct sim *w, struct sim_client *c, bool told);
+        /* NULL, or: cuts the link of one name alone. */
+        void (*cut_part)(struct sim *w, struct sim_client *c, int name);
         /* Ends everything that may be silently broken, and says so to the client. */
         void (*heal)(struct sim *w, struct sim_client *c);
         void (*half_open)(struct sim *w, struct sim_client *c, bool up, bool down);
@@ -413,8 +417,9 @@ void sim_client_start(struct sim *w, struct sim_client *c);
 void sim_client_crash(struct sim *w, struct sim_client *c);
 void sim_client_pause(struct sim *w, struct sim_client *c, snib__ns length);
 void sim_client_close(struct sim *w, struct sim_client *c);
-/* It hears nothing of what it watches until its watches are in effect again. */
-void sim_client_deaf(struct sim_client *c);
+/* It hears nothing of what it watches until its watches are in effect again: of this name, -1: of
+ * any. */
+void sim_client_deaf(struct sim_client *c, int name);
 /* Something has arrived for it. */
 void sim_client_poke(struct sim *w, struct sim_client *c);
 /* Pulls effects after a call of the core. */

@@ -14,6 +14,7 @@
 
 struct flying {
         struct snib__tag tag;
+        int name;
         snib__ns sent_at; /* local */
 };
 
@@ -28,6 +29,7 @@ struct simnet {
         int failures;
         int flying_count;
         struct flying flying[FLYING_MAX];
+        snib__ns part_back[SIM_NAMES]; /* local: when the link of this name is up again, 0: it is */
         int watches[SIM_NAMES];
         bool watching[SIM_NAMES];
         snib__ns watching_since[SIM_NAMES];
@@ -73,19 +75,28 @@ static void arrive_up(struct sim *w, struct sim_event *e)
         sim_message_free(w, m);
 }
 
+/* Where names have links of their own only what is about one name is in order. */
+static int order_of(const struct sim *w, const struct sim_message *m)
+{
+        bool of_all = m->kind == SIM_HELLO || m->kind == SIM_WELCOME || m->kind == SIM_RESET;
+
+        return w->options.parts && !of_all ? 1 + m->name : 0;
+}
+
 void sim_message_up(struct sim *w, struct sim_message *m)
 {
         struct sim_way *way = &sim_messages_of(w)->way[m->client];
+        snib__ns *last = &way->last_up[order_of(w, m)];
 
         if (way->mute_up == m->connection || (!w->calm && sim_chance(w, w->options.loss_share))) {
                 sim_trace(w, m->client, "drowned", m->kind, "to the server");
                 sim_message_free(w, m);
                 return;
         }
-        way->last_up = snib__max(way->last_up + 1, w->now + sim_delay(w));
+        *last = snib__max(*last + 1, w->now + sim_delay(w));
         m->event.run = arrive_up;
         snib__list_append(&way->flight, &m->link);
-        sim_at(w, &m->event, way->last_up);
+        sim_at(w, &m->event, *last);
 }
 
 static void arrive_down(struct sim *w, struct sim_event *e)
@@ -103,11 +114,11 @@ static void arrive_down(struct sim *w, struct sim_event *e)
 
 static void fly_down(struct sim *w, struct sim_message *m, bool ordered)
 {
-        struct sim_way *way = &sim_messages_of(w)->way[m->client];
+        snib__ns *last = &sim_messages_of(w)->way[m->client].last_down[order_of(w, m)];
         snib__ns due = w->now + sim_delay(w);
 
         if (ordered)
-                due = way->last_down = snib__max(way->last_down + 1, due);
+                due = *last = snib__max(*last + 1, due);
         m->event.run = arrive_down;
         sim_at(w, &m->event, due);
 }
@@ -184,6 +195,7 @@ static void link_down(struct simnet *e, snib__ns now, const char *why)
         for (int i = 0; i < e->flying_count; i++)
                 note_failed(e, e->flying[i].tag, SNIB_EUNKNOWN, why);
         e->flying_count = 0;
+        memset(e->part_back, 0, sizeof(e->part_back));
         n = note(e, SNIB__NOTE_LINK_DOWN);
         n->reply.error = SNIB_EUNREACHABLE;
         n->reply.error_text = why;
@@ -240,6 +252,30 @@ static void take_reply(struct simnet *e, struct sim_message *m)
         n->reply = m->reply;
 }
 
+/* The link of one name broke, and what was on its way over it has no answer. */
+static void part_down(struct simnet *e, int name, snib__ns now)
+{
+        int left = 0;
+
+        for (int i = 0; i < e->flying_count; i++) {
+                if (e->flying[i].name == name)
+                        note_failed(e, e->flying[i].tag, SNIB_EUNKNOWN, "the connection of this name was reset");
+                else
+                        e->flying[left++] = e->flying[i];
+        }
+        e->flying_count = left;
+        e->watching[name] = false;
+        e->part_back[name] = now + sim_between(e->world, SNIB__MS, 500 * SNIB__MS);
+}
+
+static void part_up(struct simnet *e, int name)
+{
+        e->part_back[name] = 0;
+        note(e, SNIB__NOTE_RELINKED)->part = (uint64_t)name;
+        if (e->watches[name])
+                subscribe(e, name, true);
+}
+
 static void tell_watching(struct simnet *e, int name)
 {
         struct snib__note *n = note(e, SNIB__NOTE_WATCHING);
@@ -250,6 +286,8 @@ static void tell_watching(struct simnet *e, int name)
 
 static void take_hint(struct simnet *e, struct sim_message *m, snib__ns now)
 {
+        if (e->part_back[m->name])
+                return;
         if (m->kind == SIM_WATCHING && e->watches[m->name]) {
                 e->watching[m->name] = true;
                 e->watching_since[m->name] = now;
@@ -278,6 +316,8 @@ static void take(struct simnet *e, struct sim_message *m, snib__ns now)
                 take_welcome(e);
         else if (m->kind == SIM_RESET)
                 link_down(e, now, "the connection was reset");
+        else if (m->kind == SIM_PART_RESET)
+                part_down(e, m->name, now);
         else if (m->kind == SIM_REPLY)
                 take_reply(e, m);
         else
@@ -302,6 +342,9 @@ static void simnet_process(struct snib__engine *base, const struct snib__interes
                 abandon(e, now, "nobody answers");
         if (!e->up && !e->dialing && now >= e->redial_at)
                 dial(e, now);
+        for (int i = 0; i < SIM_NAMES; i++)
+                if (e->part_back[i] && now >= e->part_back[i])
+                        part_up(e, i);
 }
 
 static void simnet_interest(struct snib__engine *base, snib__ns now, struct snib__interest *ret)
@@ -318,6 +361,9 @@ static void simnet_interest(struct snib__engine *base, snib__ns now, struct snib
                 ret->deadline = e->dial_limit;
         else if (!e->up)
                 ret->deadline = e->redial_at;
+        for (int i = 0; i < SIM_NAMES; i++)
+                if (e->part_back[i])
+                        ret->deadline = snib__min(ret->deadline, e->part_back[i]);
 }
 
 static bool simnet_next(struct snib__engine *base, struct snib__note *ret)
@@ -332,26 +378,6 @@ static bool simnet_next(struct snib__engine *base, struct snib__note *ret)
         return true;
 }
 
-static bool simnet_submit(struct snib__engine *base, struct snib__tag tag, const struct snib__op *op, snib__ns now)
-{
-        struct simnet *e = snib__container(base, struct simnet, base);
-        struct sim_message *m;
-
-        if (!e->up || e->flying_count == FLYING_MAX) {
-                note_failed(e, tag, SNIB_EUNREACHABLE, e->up ? "the server does not read" : "not connected");
-                return true;
-        }
-        e->flying[e->flying_count++] = (struct flying){tag, now};
-        m = message(e, SIM_OP);
-        m->tag = tag;
-        m->op = *op;
-        for (m->name = 0; memcmp(e->world->names[m->name], op->name.bytes, op->name.length) != 0;)
-                m->name++;
-        m->op.name = (struct snib__name){e->world->names[m->name], op->name.length};
-        sim_message_up(e->world, m);
-        return true;
-}
-
 static int name_of(const struct simnet *e, struct snib__name name)
 {
         int i = 0;
@@ -361,13 +387,34 @@ static int name_of(const struct simnet *e, struct snib__name name)
         return i;
 }
 
+static bool simnet_submit(struct snib__engine *base, struct snib__tag tag, const struct snib__op *op, snib__ns now)
+{
+        struct simnet *e = snib__container(base, struct simnet, base);
+        int name = name_of(e, op->name);
+        struct sim_message *m;
+
+        if (!e->up || e->flying_count == FLYING_MAX || e->part_back[name]) {
+                note_failed(e, tag, SNIB_EUNREACHABLE,
+                            e->part_back[name] || !e->up ? "not connected" : "the server does not read");
+                return true;
+        }
+        e->flying[e->flying_count++] = (struct flying){tag, name, now};
+        m = message(e, SIM_OP);
+        m->tag = tag;
+        m->op = *op;
+        m->name = name;
+        m->op.name = (struct snib__name){e->world->names[m->name], op->name.length};
+        sim_message_up(e->world, m);
+        return true;
+}
+
 static void simnet_watch(struct snib__engine *base, const struct snib__topic *topic, snib__ns now)
 {
         struct simnet *e = snib__container(base, struct simnet, base);
         int i = name_of(e, topic->name);
 
         (void)now;
-        if (e->watches[i]++ == 0 && e->up)
+        if (e->watches[i]++ == 0 && e->up && !e->part_back[i])
                 subscribe(e, i, true);
         else if (e->watching[i])
                 tell_watching(e, i);
@@ -382,7 +429,7 @@ static void simnet_unwatch(struct snib__engine *base, const struct snib__topic *
         if (--e->watches[i] > 0)
                 return;
         e->watching[i] = false;
-        if (e->up)
+        if (e->up && !e->part_back[i])
                 subscribe(e, i, false);
 }
 
@@ -396,6 +443,11 @@ static void simnet_close(struct snib__engine *base)
                 sim_message_free(e->world, snib__container(l, struct sim_message, link));
 }
 
+static bool simnet_concerns(const struct snib__engine *base, const struct snib__note *n, struct snib__name name)
+{
+        return name_of(snib__container(base, const struct simnet, base), name) == (int)n->part;
+}
+
 static const struct snib__facts *simnet_facts(const struct snib__engine *base)
 {
         return &snib__container(base, const struct simnet, base)->facts;
@@ -406,6 +458,7 @@ static const struct snib__engine_ops queue_engine = {.facts = simnet_facts,
                                                      .interest = simnet_interest,
                                                      .process = simnet_process,
                                                      .next = simnet_next,
+                                                     .concerns = simnet_concerns,
                                                      .close = simnet_close};
 static const struct snib__engine_ops watch_engine = {.facts = simnet_facts,
                                                      .submit = simnet_submit,
@@ -414,6 +467,7 @@ static const struct snib__engine_ops watch_engine = {.facts = simnet_facts,
                                                      .interest = simnet_interest,
                                                      .process = simnet_process,
                                                      .next = simnet_next,
+                                                     .concerns = simnet_concerns,
                                                      .close = simnet_close};
 
 void sim_simnet_open(struct sim *w, struct sim_client *c)

@@ -20,6 +20,7 @@ enum sim_message_kind {
         /* to the client */
         SIM_WELCOME,
         SIM_RESET,
+        SIM_PART_RESET,
         SIM_REPLY,
         SIM_WATCHING,
         SIM_CHANGED,
@@ -53,11 +54,11 @@ struct sim_peer {
 
 /* The way between one client and the server. */
 struct sim_way {
-        struct snib__list flight; /* messages to the server, in order */
-        struct snib__list inbox;  /* messages that have arrived at the client */
-        snib__ns last_up, last_down;
-        uint64_t connection;         /* the client's present one */
-        uint64_t mute_up, mute_down; /* connection on which this direction is silent */
+        struct snib__list flight;                                  /* messages to the server, in order */
+        struct snib__list inbox;                                   /* messages that have arrived at the client */
+        snib__ns last_up[SIM_NAMES + 1], last_down[SIM_NAMES + 1]; /* what is ordered: all, or each name */
+        uint64_t connection;                                       /* the client's present one */
+        uint64_t mute_up, mute_down;                               /* connection on which this direction is silent */
 };
 
 struct sim_messages {

@@ -214,7 +214,9 @@ static void strike_process(struct sim *w, int kind, int process)
 
 static void strike(struct sim *w, int kind, struct sim_client *c)
 {
-        if (kind == CUT && c->alive)
+        if (kind == CUT && c->alive && w->options.parts && w->store->cut_part && sim_chance(w, 600))
+                w->store->cut_part(w, c, (int)sim_draw(w, (uint64_t)w->options.names));
+        else if (kind == CUT && c->alive)
                 w->store->cut(w, c, w->calm || sim_chance(w, 800));
         else if (kind == HALF_OPEN && c->alive)
                 half_open(w, c);
