@@ -198,7 +198,8 @@ SNIB_API int snib_process(snib_client *client);
         X(SNIB_CAP_ELECTION, 15, "election", "leader election")                                          \
         X(SNIB_CAP_REGISTER, 16, "register", "register")                                                 \
         X(SNIB_CAP_LOCK_QUEUE, 17, "lock_queue",                                                         \
-          "queue of waiters for plain, fenced and fair locks, hand-over to the first")
+          "queue of waiters for plain, fenced and fair locks, hand-over to the first")                   \
+        X(SNIB_CAP_DOWNGRADE, 18, "downgrade", "waiting readers come in at a downgrade")
 
 enum snib_cap {
 #define SNIB_CAP_ENUM(name, bit, word, text) name = 1 << (bit),

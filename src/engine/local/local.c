@@ -778,8 +778,8 @@ static const struct snib__facts facts = {
             .on_failover = "none",
             .caps = SNIB_CAP_FENCING | SNIB_CAP_QUEUE | SNIB_CAP_DEATH_NOTICE | SNIB_CAP_CROSS_PROCESS |
                     SNIB_CAP_WRITER_IN_TURN | SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK |
-                    SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER |
-                    SNIB_CAP_LOCK_QUEUE,
+                    SNIB_CAP_DOWNGRADE | SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION |
+                    SNIB_CAP_REGISTER | SNIB_CAP_LOCK_QUEUE,
         },
     .queues = SNIB__KINDS_ALL,
     .token_block = SNIB__TOKEN_BLOCK,

@@ -531,8 +531,8 @@ const struct snib__facts snib__redis_facts = {
                             "with different tokens only if clocks agree",
              .caps = SNIB_CAP_FENCING | SNIB_CAP_CLOCK_TOKENS | SNIB_CAP_CROSS_PROCESS | SNIB_CAP_CROSS_MACHINE |
                      SNIB_CAP_SURVIVES_RESTART | SNIB_CAP_LOCK | SNIB_CAP_FENCED | SNIB_CAP_FAIR | SNIB_CAP_RWLOCK |
-                     SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION | SNIB_CAP_REGISTER |
-                     SNIB_CAP_LOCK_QUEUE},
+                     SNIB_CAP_DOWNGRADE | SNIB_CAP_SEMAPHORE | SNIB_CAP_PERMITS | SNIB_CAP_LATCH | SNIB_CAP_ELECTION |
+                     SNIB_CAP_REGISTER | SNIB_CAP_LOCK_QUEUE},
     .traits = SNIB__TRAIT_WATCH | SNIB__TRAIT_SOCKET,
     .queues = SNIB__KIND_BIT(SNIB_KIND_LOCK) | SNIB__KIND_BIT(SNIB_KIND_FENCED) | SNIB__KIND_BIT(SNIB_KIND_FAIR),
     .token_block = SNIB__TOKEN_BLOCK,
