@@ -24,9 +24,9 @@
  *   lasts. Of those about different names nothing is promised.
  * - An engine reconnects by itself, with capped exponential back-off and jitter, and says LINK_UP
  *   and LINK_DOWN. A request submitted while it is down fails fast with SNIB_EUNREACHABLE.
- * - An engine of several links says LINK_UP and LINK_DOWN of all it needs together: it serves, or it
- *   does not. Where some broke and the others serve, requests that need those fail as above, and
- *   RELINKED says that they are back.
+ * - An engine of several links says LINK_UP and LINK_DOWN of the whole: it serves, or it does not.
+ *   Where some broke and the others serve, requests that need those fail as above, and RELINKED says
+ *   that they are back.
  * - An engine watches its own connection: an answer overdue for timeout_ms closes it (all in
  *   flight: SNIB_EUNKNOWN).
  * - watch() is counted: two watches need two unwatches. While a name is watched, every change that
