@@ -16,9 +16,10 @@
  *
  * Both sides are re-entrant. An owner that holds the write side may acquire the read side too, and
  * may then release the write side first. That is a downgrade without a gap; on engines with
- * SNIB_CAP_DOWNGRADE it lets waiting readers in. An owner that holds only the read side and asks for the write side
- * would wait for itself. That is refused at once, with SNIB_EUPGRADE. On engines with SNIB_CAP_WRITER_IN_TURN readers
- * that come later do not overtake a waiting writer. On Redis, which has Redisson's format, they can.
+ * SNIB_CAP_DOWNGRADE it lets waiting readers in. An owner that holds only the read side and asks
+ * for the write side would wait for itself. That is refused at once, with SNIB_EUPGRADE. On engines
+ * with SNIB_CAP_WRITER_IN_TURN readers that come later do not overtake a waiting writer. On Redis,
+ * which has Redisson's format, they can.
  *
  * Thread class: a handle is thread-safe; it must outlive the calls made on its sides, not the
  * grants they gave.
