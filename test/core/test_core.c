@@ -878,7 +878,6 @@ static void links_that_came_back_in_part(void **state)
         struct snib__ask pause = {.deadline = SNIB__NEVER};
         int asked = 0;
 
-        rig_init(&r, true);
         hold_it(&r, &held, &call);
         hold_init(&other, "u:2");
         other.name = (struct snib__name){"other", 5};
@@ -888,7 +887,7 @@ static void links_that_came_back_in_part(void **state)
         hold_init(&waits, "u:3");
         waits.owner = (struct snib__name){"t:3", 3};
         snib__core_begin(&r.core, &waits, &wait, r.now);
-        expect(&r, "acquire#1; ");
+        expect(&r, "watch; acquire#1; ");
         refuse(&r, SNIB_EUNREACHABLE);
         snib__core_ask(&r.core, &question, r.now);
         expect(&r, "query#1; ");
