@@ -7,6 +7,50 @@
 
 #include "core/internal.h"
 
+#define IN(state) (1U << SNIB__##state)
+#define ANY (~0U)
+#define WAITS (IN(ASKING) | IN(WAITING))
+#define ENDS (IN(LOST) | IN(RELEASING))
+
+/* The bits of a hold; what each means stands at its declaration (core.h). In the states of the
+ * first column it may be set, in all others it must not be; in those of the second it must be set,
+ * in all others it may be unset; and where it is set, the last column is true. */
+#define BITS(X)                                                                      \
+        /* bit, may be set in, must be set in, needs */                              \
+        X(request.outstanding, ~IN(WAITING), IN(ASKING) | IN(CANCELLING), true)      \
+        X(request.submit, ~IN(WAITING), 0, h->request.outstanding)                   \
+        X(request.in_doubt, ANY, 0, !h->known.silent)                                \
+        X(request.stray, ANY, 0, true)                                               \
+        X(known.queued, WAITS | IN(CANCELLING) | IN(RELEASING), 0, !h->known.silent) \
+        X(known.woken, WAITS, 0, !h->known.silent)                                   \
+        X(known.silent, IN(WAITING), 0, true)                                        \
+        X(known.watch.on, WAITS, 0, !h->known.silent)                                \
+        X(known.watch.begin, WAITS, 0, h->known.watch.on)                            \
+        X(known.watch.end, ANY, 0, !h->known.watch.on)                               \
+        X(known.watch.asked, ANY, 0, true)                                           \
+        X(again, IN(ASKING) | IN(CANCELLING) | IN(RELEASING), 0, true)               \
+        X(lost_pending, IN(LOST), 0, true)                                           \
+        X(refused, IN(HELD) | ENDS, 0, true)                                         \
+        X(release_in_doubt, ENDS, 0, true)                                           \
+        X(leaving, IN(RELEASING), 0, true)                                           \
+        X(farewell, ENDS, 0, true)
+
+static const char *check_bits(const struct snib__hold *h)
+{
+        unsigned state = 1U << h->state;
+
+#define CHECK(bit, may, must, needs)                                         \
+        if (h->bit && !(state & (may)))                                      \
+                return #bit " is set in a state that has no use for it";     \
+        if (!h->bit && (state & (must)))                                     \
+                return #bit " is not set in a state that cannot be without"; \
+        if (h->bit && !(needs))                                              \
+                return #bit " needs: " #needs;
+        BITS(CHECK)
+#undef CHECK
+        return NULL;
+}
+
 static const char *check_hold(const struct snib__core *c, const struct snib__hold *h)
 {
         bool held = atomic_load_explicit(&h->valid_until, memory_order_relaxed) != 0;
@@ -20,25 +64,16 @@ static const char *check_hold(const struct snib__core *c, const struct snib__hol
                 return "valid exactly while held";
         if (waits != snib__tree_linked(&h->by_wait))
                 return "among the waiters exactly while asking or waiting";
-        if (h->state == SNIB__ASKING && !h->request.outstanding)
-                return "asking has a question under way";
-        if (h->state == SNIB__WAITING && h->request.outstanding)
-                return "waiting has no question under way";
         if (waits && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 return "somebody waits for every wait";
         if (h->state == SNIB__HELD && h->depth == 0 && !snib__calls_want(h, SNIB__CALL_ACQUIRE))
                 return "a hold that nobody has is released";
-        if (h->known.silent &&
-            (h->state != SNIB__WAITING || h->known.queued || h->request.in_doubt || h->known.watch.on))
-                return "who waits silently has no place at the engine";
         if (h->known.silent && !snib__cohort_speaker(c, h) && !SNIB__BUG(cohort_silence))
                 return "somebody asks for whoever waits silently";
         if ((waits || h->state == SNIB__HELD || h->request.outstanding) && !h->known.silent &&
             !snib__timer_armed(&h->timer))
                 return "whatever goes on has a time limit";
-        if (h->known.watch.on && !waits)
-                return "only waiters watch";
-        return NULL;
+        return check_bits(h);
 }
 
 const char *snib__core_check(const struct snib__core *c, snib__ns now)

@@ -901,10 +901,47 @@ static void links_that_came_back_in_part(void **state)
         assert_true(r.core.link_up);
 }
 
+/* A bit that is set where it has no meaning, or missing where it has to be, is noticed. */
+static void the_check_notices_a_wrong_bit(void **state)
+{
+        struct rig r;
+        struct snib__hold h;
+        struct snib__call call = call_init(SNIB__CALL_ACQUIRE, false, SNIB__NEVER);
+
+        rig_init(&r, false);
+        hold_init(&h, "u:1");
+        snib__core_begin(&r.core, &h, &call, r.now);
+        pull(&r);
+#define WRONG(bit, value)                                          \
+        do {                                                       \
+                h.bit = value;                                     \
+                assert_non_null(snib__core_check(&r.core, r.now)); \
+                h.bit = !(value);                                  \
+                assert_null(snib__core_check(&r.core, r.now));     \
+        } while (0)
+        WRONG(request.outstanding, false);
+        WRONG(known.silent, true);
+        WRONG(known.watch.begin, true);
+        WRONG(lost_pending, true);
+        WRONG(leaving, true);
+        reply(&r, SNIB__GRANTED, 7);
+        pull(&r);
+        WRONG(request.submit, true);
+        WRONG(known.queued, true);
+        WRONG(known.woken, true);
+        WRONG(known.watch.on, true);
+        WRONG(again, true);
+        WRONG(release_in_doubt, true);
+        WRONG(leaving, true);
+        WRONG(farewell, true);
+#undef WRONG
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(acquire_and_release),
+            cmocka_unit_test(the_check_notices_a_wrong_bit),
             cmocka_unit_test(what_the_engine_does_not_take_is_answered),
             cmocka_unit_test(links_that_came_back_in_part),
             cmocka_unit_test(the_lease_that_was_given_counts),
