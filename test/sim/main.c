@@ -60,7 +60,7 @@ static const struct {
     {"notification_dropped", "L1", ANYWHERE},
     {"no_retry_after_subscribing", "L1", ANYWHERE},
     {"no_retry_after_reconnecting", "L1", ANYWHERE},
-    {"reply_matched_by_id_only", "S2 S4 core", ANYWHERE},
+    {"reply_matched_by_id_only", "S2 S4 M6 core", ANYWHERE},
     {"token_not_compared_on_reentry", "S1", ANYWHERE},
     {"sleeping_past_dead_holders_ttl", "L2 L1", ANYWHERE},
     {"cancel_leaves_waiter", "S4", ANYWHERE},
