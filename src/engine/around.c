@@ -63,6 +63,11 @@ bool snib__around_next(struct snib__engine *e, struct snib__note *ret)
         return inner_of(e)->ops->next(inner_of(e), ret);
 }
 
+static bool concerns(const struct snib__engine *e, const struct snib__note *n, struct snib__name name)
+{
+        return inner_of(e)->ops->concerns(inner_of(e), n, name);
+}
+
 void snib__around_close(struct snib__engine *e)
 {
         inner_of(e)->ops->close(inner_of(e));
@@ -90,6 +95,7 @@ void snib__around_init(struct snib__around *a, struct snib__engine *inner)
         a->ops.process = snib__around_process;
         a->ops.unheard = of->unheard ? snib__around_unheard : NULL;
         a->ops.next = snib__around_next;
+        a->ops.concerns = of->concerns ? concerns : NULL;
         a->ops.close = snib__around_close;
         a->ops.forked = snib__around_forked;
 }

@@ -47,7 +47,8 @@ static const char *const statuses[] = {
 static const char *const notes[] = {
     [SNIB__NOTE_REPLY] = "reply",         [SNIB__NOTE_CHANGED] = "changed", [SNIB__NOTE_WATCHING] = "watching",
     [SNIB__NOTE_GRANTED] = "grant",       [SNIB__NOTE_ENDED] = "ended",     [SNIB__NOTE_LINK_UP] = "link up",
-    [SNIB__NOTE_LINK_DOWN] = "link down", [SNIB__NOTE_LISTED] = "listed",   [SNIB__NOTE_NEXT] = "next"};
+    [SNIB__NOTE_LINK_DOWN] = "link down", [SNIB__NOTE_LISTED] = "listed",   [SNIB__NOTE_NEXT] = "next",
+    [SNIB__NOTE_RELINKED] = "relinked"};
 
 __attribute__((format(printf, 2, 3))) static void say(struct trace *t, const char *format, ...)
 {

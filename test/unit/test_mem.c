@@ -7,6 +7,7 @@
  */
 
 #include "base/alloc.h"
+#include "engine/around.h"
 #include "engine/mem/mem.h"
 #include "engine/mem/space.h"
 #include "model/record.h"
@@ -814,6 +815,33 @@ static void threads_exclude_each_other(void **state)
         assert_int_equal(counter, THREADS * ROUNDS);
 }
 
+/* An engine that is asked one thing only. */
+struct asked {
+        struct snib__engine base;
+        const struct snib__note *of;
+};
+
+static bool concerns_x(const struct snib__engine *e, const struct snib__note *n, struct snib__name name)
+{
+        return snib__container(e, const struct asked, base)->of == n && name.bytes[0] == 'x';
+}
+
+static void a_decorator_hands_on_whom_a_note_concerns(void **state)
+{
+        const struct snib__engine_ops of = {.concerns = concerns_x}, without = {0};
+        const struct snib__note note = {.kind = SNIB__NOTE_RELINKED};
+        struct asked inner = {.base.ops = &of, .of = &note};
+        struct snib__around a = {0};
+
+        (void)state;
+        snib__around_init(&a, &inner.base);
+        assert_true(a.base.ops->concerns(&a.base, &note, name_of("x")));
+        assert_false(a.base.ops->concerns(&a.base, &note, name_of("y")));
+        inner.base.ops = &without;
+        snib__around_init(&a, &inner.base);
+        assert_null(a.base.ops->concerns);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -839,6 +867,7 @@ int main(void)
             cmocka_unit_test(allocation_failures_lose_nothing),
             cmocka_unit_test(forked_copy_is_inert),
             cmocka_unit_test(threads_exclude_each_other),
+            cmocka_unit_test(a_decorator_hands_on_whom_a_note_concerns),
         };
 
         return cmocka_run_group_tests_name("mem", tests, NULL, NULL);
