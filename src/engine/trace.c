@@ -163,6 +163,7 @@ static void forked(struct snib__engine *e)
 {
         snib__around_forked(e);
         (void)close(trace_of(e)->fd);
+        trace_of(e)->fd = -1;
 }
 
 int snib__trace_around(struct snib__engine **e, const char *path, struct snib_error *err)

@@ -46,7 +46,7 @@ static int check_kind(const struct snib__object *object, const struct snib__wait
         return 0;
 }
 
-/* The hold that this owner has of one side of a read-write object, or NULL. */
+/* The hold that this owner has of one side of a read-write lock, or NULL. */
 static const struct snib__hold *side(const struct snib__object *object, struct snib__name owner, int kind)
 {
         const struct snib__hold *h = snib__core_find(&object->client->core, name_of(object), owner, kind);
