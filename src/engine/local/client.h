@@ -80,11 +80,11 @@ struct snib__peer {
 /* A waiter of ours watches a peer. */
 struct snib__sight {
         struct snib__list of_peer;
-        struct snib__wait *wait;
+        struct snib__local_wait *wait;
         struct snib__peer *peer;
 };
 
-struct snib__wait {
+struct snib__local_wait {
         struct snib__tree_node by_id;
         struct snib__tree_node by_due;
         int sights;
@@ -132,22 +132,23 @@ void snib__item_fail(struct snib__item *item, int code);
 int snib__item_peek(struct snib__item *item, int64_t now_ms);
 
 /* local.c */
-void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns now);
+void snib__local_look(struct snib__local *c, struct snib__local_wait *wait, snib__ns now);
 
 /* wait.c: all in the client's thread. */
 void snib__waits_init(struct snib__local *c);
 /* A waiter of ours is queued behind `before`. Without memory for it, core's own repetition of the
  * ACQUIRE has to do. */
 void snib__wait_put(struct snib__local *c, const struct snib__item *item, snib__ns now);
-struct snib__wait *snib__wait_find(const struct snib__local *c, const struct snib__id *id, struct snib__name name);
-void snib__wait_remove(struct snib__local *c, struct snib__wait *wait);
+struct snib__local_wait *snib__wait_find(const struct snib__local *c, const struct snib__id *id,
+                                         struct snib__name name);
+void snib__wait_remove(struct snib__local *c, struct snib__local_wait *wait);
 /* Looks at it at `due`; SNIB__NEVER: no more. */
-void snib__wait_at(struct snib__local *c, struct snib__wait *wait, snib__ns due);
+void snib__wait_at(struct snib__local *c, struct snib__local_wait *wait, snib__ns due);
 void snib__waits_all_at(struct snib__local *c, snib__ns due);
 /* The process of a peer has ended. */
 void snib__waits_peer_ended(struct snib__local *c, struct snib__peer *peer, snib__ns now);
 snib__ns snib__waits_deadline(const struct snib__local *c);
-struct snib__wait *snib__waits_due(const struct snib__local *c, snib__ns now);
+struct snib__local_wait *snib__waits_due(const struct snib__local *c, snib__ns now);
 void snib__waits_done(struct snib__local *c);
 /* Async-signal-safe. */
 void snib__waits_forked(struct snib__local *c);

@@ -161,7 +161,7 @@ static bool ends_hold(const struct snib__op *op)
 /* It waits from now on. Whom mail reached already should see where it stands. */
 static void put_wait(struct snib__local *c, const struct snib__item *item, snib__ns now)
 {
-        struct snib__wait *wait;
+        struct snib__local_wait *wait;
 
         snib__wait_put(c, item, now);
         wait = item->mailed ? snib__wait_find(c, &item->op.id, item->op.name) : NULL;
@@ -172,7 +172,7 @@ static void put_wait(struct snib__local *c, const struct snib__item *item, snib_
 static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now)
 {
         const struct snib__reply *reply = &item->note.reply;
-        struct snib__wait *wait = c->waits.count ? snib__wait_find(c, &item->op.id, item->op.name) : NULL;
+        struct snib__local_wait *wait = c->waits.count ? snib__wait_find(c, &item->op.id, item->op.name) : NULL;
         bool asks = item->op.verb == SNIB__ACQUIRE || item->op.verb == SNIB__OBSERVE;
 
         if (asks && reply->status == SNIB__BUSY && item->before.standing == SNIB__STANDS_QUEUED) {
@@ -192,7 +192,7 @@ static void op_done(struct snib__local *c, struct snib__item *item, snib__ns now
         push_note(c, item, SNIB__NOTE_REPLY);
 }
 
-static void granted(struct snib__local *c, struct snib__wait *wait)
+static void granted(struct snib__local *c, struct snib__local_wait *wait)
 {
         if (wait->granted)
                 return;
@@ -206,7 +206,7 @@ static void granted(struct snib__local *c, struct snib__wait *wait)
 static void granted_for_sure(struct snib__local *c, const struct snib__mail *mail, struct snib__name name,
                              struct snib__item *item)
 {
-        struct snib__wait *wait = snib__wait_find(c, &mail->id, name);
+        struct snib__local_wait *wait = snib__wait_find(c, &mail->id, name);
         struct snib__item *news = tell(c, SNIB__NOTE_GRANTED, name, &mail->id);
 
         if (!news)
@@ -222,7 +222,7 @@ static void granted_for_sure(struct snib__local *c, const struct snib__mail *mai
 
 static void look_done(struct snib__local *c, struct snib__item *item, snib__ns now)
 {
-        struct snib__wait *wait = snib__wait_find(c, &item->op.id, item->op.name);
+        struct snib__local_wait *wait = snib__wait_find(c, &item->op.id, item->op.name);
 
         if (wait)
                 wait->looking = false;
@@ -283,7 +283,7 @@ static void dispatch(struct snib__local *c, struct snib__item *item, snib__ns no
         snib__list_append(&c->outstanding, &item->letter.link);
 }
 
-void snib__local_look(struct snib__local *c, struct snib__wait *wait, snib__ns now)
+void snib__local_look(struct snib__local *c, struct snib__local_wait *wait, snib__ns now)
 {
         struct snib__item *item = wait->looking ? NULL : item_get(c, SNIB__TASK_LOOK);
 
@@ -435,7 +435,7 @@ static struct snib__item *underway(struct snib__local *c, const struct snib__id 
 
 static void take_mail(struct snib__local *c, const struct snib__mail *mail, struct snib__name name, snib__ns now)
 {
-        struct snib__wait *wait = snib__wait_find(c, &mail->id, name);
+        struct snib__local_wait *wait = snib__wait_find(c, &mail->id, name);
         struct snib__item *item = underway(c, &mail->id);
 
         if (item)
@@ -516,7 +516,7 @@ static void give_up(struct snib__local *c, snib__ns now)
 static void local_process(struct snib__engine *e, const struct snib__interest *ready, snib__ns now)
 {
         struct snib__local *c = local(e);
-        struct snib__wait *wait;
+        struct snib__local_wait *wait;
 
         snib__outbox_recycle(&c->outbox, now);
         /* Who has just submitted and asks for the answer need not pay for a look at the sockets,

@@ -27,14 +27,14 @@
 
 static int compare_id(const struct snib__tree_node *a, const struct snib__tree_node *b)
 {
-        return strcmp(snib__container(a, struct snib__wait, by_id)->id.text,
-                      snib__container(b, struct snib__wait, by_id)->id.text);
+        return strcmp(snib__container(a, struct snib__local_wait, by_id)->id.text,
+                      snib__container(b, struct snib__local_wait, by_id)->id.text);
 }
 
 static int compare_due(const struct snib__tree_node *a, const struct snib__tree_node *b)
 {
-        snib__ns x = snib__container(a, struct snib__wait, by_due)->due;
-        snib__ns y = snib__container(b, struct snib__wait, by_due)->due;
+        snib__ns x = snib__container(a, struct snib__local_wait, by_due)->due;
+        snib__ns y = snib__container(b, struct snib__local_wait, by_due)->due;
 
         return (x > y) - (x < y);
 }
@@ -139,7 +139,7 @@ static void peer_idle(struct snib__local *c, struct snib__peer *p)
                 peer_free(c, snib__container(c->peers_idle.next, struct snib__peer, idle));
 }
 
-static void unwatch(struct snib__local *c, struct snib__wait *w)
+static void unwatch(struct snib__local *c, struct snib__local_wait *w)
 {
         for (; w->sights > 0; w->sights--) {
                 struct snib__sight *sight = &w->sight[w->sights - 1];
@@ -150,7 +150,7 @@ static void unwatch(struct snib__local *c, struct snib__wait *w)
         }
 }
 
-void snib__wait_at(struct snib__local *c, struct snib__wait *wait, snib__ns due)
+void snib__wait_at(struct snib__local *c, struct snib__local_wait *wait, snib__ns due)
 {
         snib__tree_remove(&c->waits_due, &wait->by_due);
         wait->due = due;
@@ -179,7 +179,7 @@ static snib__ns next_tick(struct snib__local *c, struct snib__peer *p)
         return tick + (snib__ns)snib__prng_below(&c->prng, (uint64_t)tick / 4);
 }
 
-static bool sees(const struct snib__wait *w, const struct snib__before *b)
+static bool sees(const struct snib__local_wait *w, const struct snib__before *b)
 {
         if (w->sights != b->count)
                 return false;
@@ -191,7 +191,7 @@ static bool sees(const struct snib__wait *w, const struct snib__before *b)
 
 /* Looks at the processes before it from now on. True: one of them died between the transaction and
  * the pidfd. */
-static bool watch(struct snib__local *c, struct snib__wait *w, const struct snib__before *b)
+static bool watch(struct snib__local *c, struct snib__local_wait *w, const struct snib__before *b)
 {
         bool died = false;
 
@@ -210,7 +210,7 @@ static bool watch(struct snib__local *c, struct snib__wait *w, const struct snib
         return died;
 }
 
-static void watch_before(struct snib__local *c, struct snib__wait *w, const struct snib__before *b, snib__ns now)
+static void watch_before(struct snib__local *c, struct snib__local_wait *w, const struct snib__before *b, snib__ns now)
 {
         snib__ns due = lease_over(c, b);
 
@@ -224,9 +224,9 @@ static void watch_before(struct snib__local *c, struct snib__wait *w, const stru
         snib__wait_at(c, w, due);
 }
 
-static struct snib__wait *wait_new(struct snib__local *c, const struct snib__item *item)
+static struct snib__local_wait *wait_new(struct snib__local *c, const struct snib__item *item)
 {
-        struct snib__wait *w = snib__alloc(sizeof(*w));
+        struct snib__local_wait *w = snib__alloc(sizeof(*w));
 
         if (!w)
                 return NULL;
@@ -240,7 +240,7 @@ static struct snib__wait *wait_new(struct snib__local *c, const struct snib__ite
 
 void snib__wait_put(struct snib__local *c, const struct snib__item *item, snib__ns now)
 {
-        struct snib__wait *w = snib__wait_find(c, &item->op.id, item->op.name);
+        struct snib__local_wait *w = snib__wait_find(c, &item->op.id, item->op.name);
 
         if (!w)
                 w = wait_new(c, item);
@@ -250,22 +250,22 @@ void snib__wait_put(struct snib__local *c, const struct snib__item *item, snib__
         watch_before(c, w, &item->before, now);
 }
 
-struct snib__wait *snib__wait_find(const struct snib__local *c, const struct snib__id *id, struct snib__name name)
+struct snib__local_wait *snib__wait_find(const struct snib__local *c, const struct snib__id *id, struct snib__name name)
 {
-        struct snib__wait key;
+        struct snib__local_wait key;
         struct snib__tree_node *n;
-        struct snib__wait *w;
+        struct snib__local_wait *w;
 
         key.id = *id;
         n = snib__tree_seek(&c->waits, &key.by_id);
-        w = n ? snib__container(n, struct snib__wait, by_id) : NULL;
+        w = n ? snib__container(n, struct snib__local_wait, by_id) : NULL;
         if (!w || !snib__id_equal(&w->id, id) || w->length != name.length ||
             memcmp(w->name, name.bytes, name.length) != 0)
                 return NULL;
         return w;
 }
 
-void snib__wait_remove(struct snib__local *c, struct snib__wait *wait)
+void snib__wait_remove(struct snib__local *c, struct snib__local_wait *wait)
 {
         unwatch(c, wait);
         snib__tree_remove(&c->waits, &wait->by_id);
@@ -276,7 +276,7 @@ void snib__wait_remove(struct snib__local *c, struct snib__wait *wait)
 void snib__waits_all_at(struct snib__local *c, snib__ns due)
 {
         for (struct snib__tree_node *n = snib__tree_first(&c->waits); n; n = snib__tree_next(n)) {
-                struct snib__wait *w = snib__container(n, struct snib__wait, by_id);
+                struct snib__local_wait *w = snib__container(n, struct snib__local_wait, by_id);
                 if (!w->granted)
                         snib__wait_at(c, w, due);
         }
@@ -299,13 +299,13 @@ snib__ns snib__waits_deadline(const struct snib__local *c)
 {
         struct snib__tree_node *n = snib__tree_first(&c->waits_due);
 
-        return n ? snib__container(n, struct snib__wait, by_due)->due : SNIB__NEVER;
+        return n ? snib__container(n, struct snib__local_wait, by_due)->due : SNIB__NEVER;
 }
 
-struct snib__wait *snib__waits_due(const struct snib__local *c, snib__ns now)
+struct snib__local_wait *snib__waits_due(const struct snib__local *c, snib__ns now)
 {
         struct snib__tree_node *n = snib__tree_first(&c->waits_due);
-        struct snib__wait *w = n ? snib__container(n, struct snib__wait, by_due) : NULL;
+        struct snib__local_wait *w = n ? snib__container(n, struct snib__local_wait, by_due) : NULL;
 
         return w && w->due <= now ? w : NULL;
 }
@@ -313,7 +313,7 @@ struct snib__wait *snib__waits_due(const struct snib__local *c, snib__ns now)
 void snib__waits_done(struct snib__local *c)
 {
         for (struct snib__tree_node *n; (n = snib__tree_first(&c->waits));)
-                snib__wait_remove(c, snib__container(n, struct snib__wait, by_id));
+                snib__wait_remove(c, snib__container(n, struct snib__local_wait, by_id));
         for (struct snib__tree_node *n; (n = snib__tree_first(&c->peers));)
                 peer_free(c, snib__container(n, struct snib__peer, node));
 }

@@ -142,20 +142,12 @@ static void wake(struct client *c)
         while (n < 0 && errno == EINTR);
 }
 
-/* The client that an id belongs to: ids begin with the client's uuid. */
-static bool owns(const struct client *c, const struct snib__id *id)
-{
-        size_t length = strlen(c->uuid);
-
-        return strncmp(id->text, c->uuid, length) == 0 && id->text[length] == ':';
-}
-
 static struct client *owner_of(const struct snib__mem_space *s, const struct snib__id *id)
 {
         snib__list_each (it, &s->clients) {
                 struct client *c = snib__container(it, struct client, link);
 
-                if (owns(c, id))
+                if (snib__id_of_client(id, c->uuid))
                         return c;
         }
         return NULL;
@@ -378,10 +370,10 @@ static bool find_own(const struct client *c, const struct snib__record *r, struc
         const struct snib__seat *found = NULL;
 
         for (size_t i = 0; i < r->queued && !found; i++)
-                if (owns(c, &r->queue[i].seat.id))
+                if (snib__id_of_client(&r->queue[i].seat.id, c->uuid))
                         found = &r->queue[i].seat;
         for (size_t i = 0; i < r->held && !found; i++)
-                if (owns(c, &r->holder[i].seat.id))
+                if (snib__id_of_client(&r->holder[i].seat.id, c->uuid))
                         found = &r->holder[i].seat;
         if (found)
                 *ret = found->id;
