@@ -228,8 +228,11 @@ def watched(url, name):
     guardian = lines(run("show", "-u", url, "--json", name).out)[0]["pid"]
     found = set()
     for fd in os.listdir(f"/proc/{guardian}/fdinfo"):
-        with open(f"/proc/{guardian}/fdinfo/{fd}", encoding="ascii") as f:
-            found.update(int(line.split()[1]) for line in f if line.startswith("Pid:"))
+        try:
+            with open(f"/proc/{guardian}/fdinfo/{fd}", encoding="ascii") as f:
+                found.update(int(line.split()[1]) for line in f if line.startswith("Pid:"))
+        except FileNotFoundError:
+            pass  # closed meanwhile: it is not the one that is waited for
     equal(len(found), 1, "one pidfd")
     return found.pop()
 

@@ -229,7 +229,7 @@ def an_interrupted_acquire_takes_nothing(url):
     waiter.send_signal(signal.SIGTERM)
     code(finish(waiter), 128 + signal.SIGTERM)
     code(run("sem", "-u", url, "release", "i"), 0)
-    equal(run("sem", "-u", url, "show", "i").out, "1\n")
+    until(lambda: run("sem", "-u", url, "show", "i").out == "1\n", "the permit is there")
 
 
 def sleeping(pid):
